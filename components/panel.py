@@ -1,0 +1,78 @@
+"""The contract of a panel: what it is given (`View`) and what it must offer (`Panel`)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import gradio as gr
+
+from engine.facts import ModelFacts
+from engine.trace import Rendered, Stepped, Trace
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """What is selected, shared by all panels. `position` None follows the newest token."""
+
+    turn: int = 0
+    position: int | None = None
+    layer: int = 0
+    head: int = 0
+    query: str = ""  # a token that the person looks up by its text
+
+
+class Probe(Protocol):
+    """Recomputes something heavy about a run on the model: a name and its arguments in, plain values out."""
+
+    def __call__(self, name: str, **arguments: Any) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """All a panel may look at. `probe` is None where no model is loaded (a recorded run is shown)."""
+
+    facts: ModelFacts
+    trace: Trace | None
+    cursor: Cursor
+    probe: Probe | None = None
+    catalog: Sequence[Any] = ()
+
+    @property
+    def rendered(self) -> Rendered | None:
+        """The selected turn as text and tokens, None before it was rendered."""
+        return self.trace.rendered(self.cursor.turn) if self.trace else None
+
+    @property
+    def steps(self) -> tuple[Stepped, ...]:
+        """The steps of the selected turn so far."""
+        return self.trace.steps(self.cursor.turn) if self.trace else ()
+
+    @property
+    def step(self) -> Stepped | None:
+        """The selected step: that of the selected position, else the newest; None on a prompt position."""
+        if self.cursor.position is None:
+            return self.steps[-1] if self.steps else None
+        return next((step for step in self.steps if step.position == self.cursor.position), None)
+
+    @property
+    def nearest_step(self) -> Stepped | None:
+        """The selected step, or the first of the turn where a prompt position is selected."""
+        return self.step or (self.steps[0] if self.steps else None)
+
+
+class Panel(Protocol):
+    """A module under components/ that shows one station of the pipeline."""
+
+    STATION: str  # its id on the rail, also the name of its copy file
+
+    def station(self, view: View) -> tuple[str, str]:
+        """The rail's live line: a result, and a note under it."""
+
+    def build(self) -> list[gr.components.Component]:
+        """Create the components inside the current Blocks, in the order `render` fills them."""
+
+    def render(self, view: View) -> list[Any]:
+        """One value for each component of `build`."""
+
+    def unavailable(self, view: View) -> str | None:
+        """Why there is nothing to show, or None."""

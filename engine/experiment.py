@@ -1,0 +1,286 @@
+"""What to run: one `Experiment`, a small frozen value that is also the JSON of links, lessons and the API.
+
+Every value that comes from outside goes through `parse_experiment`: unknown fields, non-finite numbers,
+out-of-range values, unknown models and unknown tools are refused with the field's path and what is allowed.
+"""
+
+import json
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+MAX_JSON_BYTES = 1_000_000
+
+ProcessorName = Literal[
+    "repetition_penalty",
+    "no_repeat_ngram_size",
+    "bad_words",
+    "min_new_tokens",
+    "suppress_tokens",
+    "grammar",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+]
+
+#: The order in which `generate` builds its chain; a grammar stands where `generate` puts custom processors.
+TRANSFORMERS_ORDER: tuple[ProcessorName, ...] = (
+    "repetition_penalty",
+    "no_repeat_ngram_size",
+    "bad_words",
+    "min_new_tokens",
+    "suppress_tokens",
+    "grammar",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+)
+
+#: llama.cpp's default: constraints and penalties first, then the cuts, temperature last.
+LLAMA_CPP_ORDER: tuple[ProcessorName, ...] = (
+    "bad_words",
+    "min_new_tokens",
+    "suppress_tokens",
+    "grammar",
+    "repetition_penalty",
+    "no_repeat_ngram_size",
+    "top_k",
+    "typical_p",
+    "top_p",
+    "min_p",
+    "temperature",
+)
+
+#: Processors that only run when a token is drawn at random, as in `generate`.
+SAMPLING_ONLY: frozenset[ProcessorName] = frozenset({"temperature", "top_k", "top_p", "min_p", "typical_p"})
+
+
+class ExperimentError(ValueError):
+    """A bad experiment. `path` is the field ("sampling.top_p"), `message` says what is allowed there."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+        self.message = message
+
+
+def replace_lone_surrogates(text: Any) -> Any:
+    """Join surrogate pairs and turn each lone surrogate into U+FFFD; anything but a string is left alone."""
+    if not isinstance(text, str) or not any("\ud800" <= char <= "\udfff" for char in text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _text(min_length: int = 0, *, max_length: int) -> Any:
+    return Annotated[
+        str, BeforeValidator(replace_lone_surrogates), StringConstraints(min_length=min_length, max_length=max_length)
+    ]
+
+
+MessageText = _text(max_length=200_000)
+StopText = _text(1, max_length=200)
+BadWord = _text(1, max_length=100)
+GrammarSource = _text(1, max_length=20_000)
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Value(BaseModel):
+    """Base of every part of an experiment: frozen, no unknown fields, finite numbers only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Message(Value):
+    role: Literal["system", "user", "assistant", "tool"]
+    content: MessageText
+
+
+class Grammar(Value):
+    kind: Literal["json_schema", "regex", "lark"]
+    source: GrammarSource
+
+
+class Sampling(Value):
+    """The settings of the processor chain and of the draw; each default leaves the logits as they are."""
+
+    do_sample: bool = True
+    temperature: Annotated[float, Field(ge=0, le=100)] = 1.0
+    top_k: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    typical_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=100)] = 1.0
+    no_repeat_ngram_size: Annotated[int, Field(ge=0, le=100)] = 0
+    min_new_tokens: Annotated[int, Field(ge=0, le=100_000)] = 0
+    bad_words: Annotated[tuple[BadWord, ...], Field(max_length=64)] = ()
+    suppress_tokens: Annotated[tuple[TokenId, ...], Field(max_length=1_000)] = ()
+    order: Literal["transformers", "llama.cpp"] | tuple[ProcessorName, ...] = "transformers"
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    @property
+    def greedy(self) -> bool:
+        """True when the best token is taken: sampling is off, or the temperature is 0."""
+        return not self.do_sample or self.temperature == 0
+
+    @property
+    def order_names(self) -> tuple[ProcessorName, ...]:
+        """The order as names."""
+        if self.order == "transformers":
+            return TRANSFORMERS_ORDER
+        if self.order == "llama.cpp":
+            return LLAMA_CPP_ORDER
+        return self.order
+
+    @property
+    def switched_on(self) -> frozenset[ProcessorName]:
+        """Processors that these settings ask for, by the rules of `generate` (a neutral value adds no processor)."""
+        asked: dict[ProcessorName, bool] = {
+            "repetition_penalty": self.repetition_penalty != 1.0,
+            "no_repeat_ngram_size": self.no_repeat_ngram_size > 0,
+            "bad_words": bool(self.bad_words),
+            "min_new_tokens": self.min_new_tokens > 0,
+            "suppress_tokens": bool(self.suppress_tokens),
+            "temperature": self.temperature != 1.0,
+            "top_k": bool(self.top_k),
+            "top_p": self.top_p is not None and self.top_p < 1.0,
+            "min_p": bool(self.min_p),
+            "typical_p": self.typical_p is not None and self.typical_p < 1.0,
+        }
+        return frozenset(name for name, on in asked.items() if on and not (self.greedy and name in SAMPLING_ONLY))
+
+    @model_validator(mode="after")
+    def _order_is_complete(self) -> "Sampling":
+        if len(set(self.order_names)) != len(self.order_names):
+            raise ValueError("order names a processor twice")
+        _require_in_order(self.switched_on, self.order_names)
+        return self
+
+
+def _require_in_order(names: Collection[ProcessorName], order: Collection[ProcessorName]) -> None:
+    missing = sorted(set(names) - set(order))
+    if missing:
+        raise ValueError(f"order leaves out {missing[0]!r}, which is switched on")
+
+
+class Stop(Value):
+    max_new_tokens: Annotated[int, Field(ge=1, le=100_000)] = 64
+    stop_strings: Annotated[tuple[StopText, ...], Field(max_length=16)] = ()
+
+
+class Context(Value):
+    """What may be in the context: nothing is dropped, and a prompt over `max_tokens` is refused."""
+
+    strategy: Literal["none"] = "none"
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+
+
+class Forced(Value):
+    """A token that a person chose: it replaces the draw at that step of that turn."""
+
+    turn: Annotated[int, Field(ge=0)] = 0
+    step: Annotated[int, Field(ge=0)]
+    token_id: TokenId
+
+
+Mistake = Literal["mask_not_extended", "history_reencoded", "eos_not_watched"]
+
+
+class Experiment(Value):
+    """Everything that decides a run; the same experiment gives the same trace.
+
+    `mistake` switches on one classic fault of hand-written loops, to watch what it does.
+    `obey_marks_in_content` lets control marks typed inside a message act as control tokens, to see the harm.
+    """
+
+    version: Literal[1]
+    model: str
+    messages: Annotated[tuple[Message, ...], Field(min_length=1, max_length=1_000)] | None = None
+    prompt: MessageText | None = None
+    follow_ups: Annotated[tuple[MessageText, ...], Field(max_length=100)] = ()
+    tools: Annotated[tuple[str, ...], Field(max_length=32)] = ()
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    grammar: Grammar | None = None
+    sampling: Sampling = Sampling()
+    stop: Stop = Stop()
+    context: Context = Context()
+    forced: Annotated[tuple[Forced, ...], Field(max_length=10_000)] = ()
+    obey_marks_in_content: bool = False
+    mistake: Mistake | None = None
+
+    @model_validator(mode="after")
+    def _one_source_of_text(self) -> "Experiment":
+        if (self.messages is None) == (self.prompt is None):
+            raise ValueError("give exactly one of 'messages' and 'prompt'")
+        if self.prompt is not None and self.follow_ups:
+            raise ValueError("'follow_ups' need 'messages': a raw prompt has no turns")
+        if self.grammar:
+            _require_in_order(["grammar"], self.sampling.order_names)
+        return self
+
+    @property
+    def processors(self) -> tuple[ProcessorName, ...]:
+        """Names of the processors that run, in order."""
+        asked = self.sampling.switched_on | ({"grammar"} if self.grammar else set())
+        return tuple(name for name in self.sampling.order_names if name in asked)
+
+    def forced_token(self, turn: int, step: int) -> int | None:
+        """The token id that a person chose at this step, or None."""
+        return next((item.token_id for item in self.forced if (item.turn, item.step) == (turn, step)), None)
+
+
+def parse_experiment(
+    source: str | bytes | dict[str, Any], *, models: Collection[str], tools: Collection[str] = ()
+) -> Experiment:
+    """Validate JSON text or a decoded object.
+
+    `models` and `tools` are the names that may appear. Raises `ExperimentError` with the field's path.
+    """
+    data = _decode(source) if isinstance(source, str | bytes) else source
+    if not isinstance(data, dict):
+        raise ExperimentError("", "an experiment is a JSON object")
+    try:
+        experiment = Experiment.model_validate(data)
+    except ValidationError as error:
+        raise _first_error(error) from None
+    if experiment.model not in models:
+        raise ExperimentError("model", f"unknown model {experiment.model!r}; allowed: {', '.join(sorted(models))}")
+    for index, name in enumerate(experiment.tools):
+        if name not in tools:
+            allowed = ", ".join(sorted(tools)) or "none"
+            raise ExperimentError(f"tools[{index}]", f"unknown tool {name!r}; allowed: {allowed}")
+    return experiment
+
+
+def _decode(source: str | bytes) -> Any:
+    if len(source) > MAX_JSON_BYTES:
+        raise ExperimentError("", f"an experiment has at most {MAX_JSON_BYTES:,} bytes, this has {len(source):,}")
+    try:
+        return json.loads(source)
+    except RecursionError:
+        raise ExperimentError("", "the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise ExperimentError("", f"not valid JSON: {error}") from None
+
+
+def _first_error(error: ValidationError) -> ExperimentError:
+    """The first error of pydantic as one line: a path, and what is allowed there."""
+    detail = error.errors(include_url=False)[0]
+    # Union branches appear in the location as type expressions; they are no part of the user's path.
+    location = [part for part in detail["loc"] if isinstance(part, int) or part.isidentifier()]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    if detail["type"] == "extra_forbidden":
+        return ExperimentError(path, "unknown field")
+    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] in {"missing", "value_error"}:
+        return ExperimentError(path, message)
+    return ExperimentError(path, f"{message}, got {_short(detail['input'])}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
