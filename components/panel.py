@@ -1,7 +1,7 @@
 """The contract of a panel: what it is given (`View`) and what it must offer (`Panel`)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import gradio as gr
@@ -29,13 +29,18 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """All a panel may look at. `probe` is None where no model is loaded (a recorded run is shown)."""
+    """All a panel may look at. `probe` is None where no model is loaded (a recorded run is shown).
+
+    `results` holds what a person asked for on demand about this very run, by the name of the probe: a panel that
+    names a probe in its `ASKS` gets a button for it and shows the result once it is here.
+    """
 
     facts: ModelFacts
     trace: Trace | None
     cursor: Cursor
     probe: Probe | None = None
     catalog: Sequence[Any] = ()
+    results: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rendered(self) -> Rendered | None:
@@ -64,6 +69,7 @@ class Panel(Protocol):
     """A module under components/ that shows one station of the pipeline."""
 
     STATION: str  # its id on the rail, also the name of its copy file
+    #: Optional, `ASKS: tuple[str, ...]`: probes to run at the press of a button; its words are "ask_<name>" in the copy.
 
     def station(self, view: View) -> tuple[str, str]:
         """The rail's live line: a result, and a note under it."""
