@@ -69,7 +69,7 @@ class Panel(Protocol):
     """A module under components/ that shows one station of the pipeline."""
 
     STATION: str  # its id on the rail, also the name of its copy file
-    #: Optional, `ASKS: tuple[str, ...]`: probes to run at the press of a button; its words are "ask_<name>" in the copy.
+    #: Optional `ASKS: tuple[str, ...]`: probes run at the press of a button, whose words are "ask_<name>" in the copy.
 
     def station(self, view: View) -> tuple[str, str]:
         """The rail's live line: a result, and a note under it."""
