@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import gradio as gr
 
+from components.widgets.rail import Station
 from engine.facts import ModelFacts
 from engine.trace import Rendered, Stepped, Trace
 
@@ -66,13 +67,17 @@ class View:
 
 
 class Panel(Protocol):
-    """A module under components/ that shows one station of the pipeline."""
+    """A module under components/ that shows one station of the pipeline, or several neighbours of it.
 
-    STATION: str  # its id on the rail, also the name of its copy file
+    A selection in any of its widgets carries a key that says what was meant, and the page does the rest:
+    `{"position": p}` moves the cursor, `{"token_id": t}` takes that token instead at the selected step.
+    """
+
+    STATION: str  # its id, also the name of its copy file
     #: Optional `ASKS: tuple[str, ...]`: probes run at the press of a button, whose words are "ask_<name>" in the copy.
 
-    def station(self, view: View) -> tuple[str, str]:
-        """The rail's live line: a result, and a note under it."""
+    def stations(self, view: View) -> list[Station]:
+        """Its entries on the rail: id, title, the live result for the selected step, a note under it."""
 
     def build(self) -> list[gr.components.Component]:
         """Create the components inside the current Blocks, in the order `render` fills them."""

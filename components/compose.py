@@ -1,0 +1,109 @@
+"""From what stands in the form to an experiment: pure functions on plain values."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.experiment import Experiment
+from engine.trace import Trace
+
+
+def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """The experiment, as JSON values, that the form and the messages describe; not yet validated.
+
+    With the template switched off the last user message becomes the raw prompt.
+    """
+    experiment: dict[str, Any] = {
+        "version": 1,
+        "model": model,
+        "sampling": {
+            "do_sample": form["do_sample"],
+            "temperature": form["temperature"],
+            "top_k": whole(form["top_k"]),
+            "top_p": form["top_p"],
+            "min_p": form["min_p"],
+            "typical_p": form["typical_p"],
+            "repetition_penalty": form["repetition_penalty"],
+            "no_repeat_ngram_size": whole(form["no_repeat_ngram_size"]),
+            "min_new_tokens": whole(form["min_new_tokens"]),
+            "bad_words": lines(form["bad_words"]),
+            "suppress_tokens": [whole(part) for part in (form["suppress_tokens"] or "").replace(",", " ").split()],
+            "order": form["custom_order"].split() if form["order"] == "custom" else form["order"],
+            "seed": whole(form["seed"]),
+        },
+        "stop": {"max_new_tokens": whole(form["max_new_tokens"]), "stop_strings": lines(form["stop_strings"])},
+        "obey_marks_in_content": form["obey_marks_in_content"],
+        "mistake": None if form["mistake"] == "none" else form["mistake"],
+    }
+    if form["grammar_kind"] != "none":
+        experiment["grammar"] = {"kind": form["grammar_kind"], "source": form["grammar_source"] or ""}
+    if form["use_template"]:
+        system = [{"role": "system", "content": form["system_prompt"]}] if form["system_prompt"] else []
+        experiment["messages"] = system + [dict(message) for message in messages if message["role"] != "system"]
+    else:
+        experiment["prompt"] = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+    return _without_empty(experiment)
+
+
+def form_values(experiment: Experiment) -> dict[str, Any]:
+    """What the form shows for an experiment: the inverse of `compose`."""
+    sampling = experiment.sampling
+    system = next((m.content for m in experiment.messages or () if m.role == "system"), "")
+    custom = isinstance(sampling.order, tuple)
+    return {
+        "do_sample": sampling.do_sample,
+        "temperature": sampling.temperature,
+        "top_k": sampling.top_k,
+        "top_p": sampling.top_p,
+        "min_p": sampling.min_p,
+        "typical_p": sampling.typical_p,
+        "repetition_penalty": sampling.repetition_penalty,
+        "no_repeat_ngram_size": sampling.no_repeat_ngram_size,
+        "min_new_tokens": sampling.min_new_tokens,
+        "bad_words": "\n".join(sampling.bad_words),
+        "suppress_tokens": ", ".join(map(str, sampling.suppress_tokens)),
+        "order": "custom" if custom else sampling.order,
+        "custom_order": " ".join(sampling.order_names),
+        "seed": sampling.seed,
+        "max_new_tokens": experiment.stop.max_new_tokens,
+        "stop_strings": "\n".join(experiment.stop.stop_strings),
+        "grammar_kind": experiment.grammar.kind if experiment.grammar else "none",
+        "grammar_source": experiment.grammar.source if experiment.grammar else "",
+        "use_template": experiment.messages is not None,
+        "system_prompt": system,
+        "obey_marks_in_content": experiment.obey_marks_in_content,
+        "mistake": experiment.mistake or "none",
+    }
+
+
+def transcript(trace: Trace) -> list[dict[str, str]]:
+    """The messages up to the newest user message, each earlier answer as the assistant message it became."""
+    experiment = trace.experiment
+    if experiment.prompt is not None:
+        return [{"role": "user", "content": experiment.prompt}]
+    messages = [message.model_dump() for message in experiment.messages or ()]
+    for turn, text in enumerate(experiment.follow_ups[: max(trace.turns - 1, 0)]):
+        messages += [{"role": "assistant", "content": trace.answer(turn)}, {"role": "user", "content": text}]
+    return messages
+
+
+def whole(value: Any) -> Any:
+    """A whole number as int where the value is one; anything else stays for the validation to name."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return value
+    return int(number) if number.is_integer() else value
+
+
+def lines(text: str | None) -> list[str]:
+    r"""One entry a line; \n and \t stand for a line break and a tab."""
+    return [
+        line.replace("\\n", "\n").replace("\\t", "\t") for line in (text or "").replace("\r\n", "\n").split("\n") if line
+    ]
+
+
+def _without_empty(value: dict[str, Any]) -> dict[str, Any]:
+    """Drop what the form leaves empty (None), so that the experiment's own defaults hold."""
+    return {
+        key: _without_empty(item) if isinstance(item, dict) else item for key, item in value.items() if item is not None
+    }

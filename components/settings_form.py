@@ -1,0 +1,74 @@
+"""The settings of a run as Gradio's own controls; `compose` turns what stands in them into an experiment.
+
+The controls have no limits of their own: the experiment's validation names the field and what is allowed.
+"""
+
+import gradio as gr
+
+from components.compose import form_values
+from components.copy import words
+from engine.experiment import Experiment
+
+GRAMMARS = ("none", "json_schema", "regex", "lark")
+MISTAKES = ("none", "mask_not_extended", "history_reencoded", "eos_not_watched")
+ORDERS = ("transformers", "llama.cpp", "custom")
+
+
+class SettingsForm:
+    """`controls` by the form's field name, in a fixed order; `build` creates them inside the current Blocks."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._say = words("settings")
+        self._now = form_values(experiment)
+        self.controls: dict[str, gr.components.Component] = {}
+
+    def build(self) -> dict[str, gr.components.Component]:
+        with gr.Group(elem_classes="settings"):
+            self._number("temperature", 0.1)
+            self._number("top_k", 1)
+            self._number("top_p", 0.05)
+            self._number("repetition_penalty", 0.05)
+            self._number("seed", 1)
+            self._number("max_new_tokens", 1)
+            self._choice("order", ORDERS)
+            self._check("do_sample")
+        with gr.Accordion(self._say.text("more_sampling"), open=False, elem_classes="fold"):
+            with gr.Group(elem_classes="settings"):
+                self._number("min_p", 0.01)
+                self._number("typical_p", 0.05)
+                self._number("no_repeat_ngram_size", 1)
+                self._number("min_new_tokens", 1)
+            self._text("custom_order", lines=2)
+            self._text("bad_words", lines=2)
+            self._text("suppress_tokens")
+        with gr.Accordion(self._say.text("stop_and_grammar"), open=False, elem_classes="fold"):
+            self._text("stop_strings", lines=2)
+            self._choice("grammar_kind", GRAMMARS)
+            self._text("grammar_source", lines=4)
+        with gr.Accordion(self._say.text("template_and_mistakes"), open=False, elem_classes="fold"):
+            self._text("system_prompt", lines=2)
+            self._check("use_template")
+            self._check("obey_marks_in_content")
+            self._choice("mistake", MISTAKES)
+        return self.controls
+
+    def _number(self, name: str, step: float) -> None:
+        self._keep(name, gr.Number(self._now[name], step=step, **self._common(name)))
+
+    def _text(self, name: str, *, lines: int = 1) -> None:
+        info = self._say.sections.get(f"{name}_help")
+        self._keep(name, gr.Textbox(self._now[name], lines=lines, max_lines=8, info=info, **self._common(name)))
+
+    def _check(self, name: str) -> None:
+        self._keep(name, gr.Checkbox(self._now[name], **self._common(name)))
+
+    def _choice(self, name: str, values: tuple[str, ...]) -> None:
+        choices = [(self._say.text(f"{name}:{value}"), value) for value in values]
+        info = self._say.sections.get(f"{name}_help")
+        self._keep(name, gr.Dropdown(choices, value=self._now[name], info=info, **self._common(name)))
+
+    def _common(self, name: str) -> dict[str, object]:
+        return {"label": self._say.text(name), "elem_id": f"set-{name}", "min_width": 120}
+
+    def _keep(self, name: str, control: gr.components.Component) -> None:
+        self.controls[name] = control

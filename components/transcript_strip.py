@@ -1,0 +1,111 @@
+"""The left pane's two strips: the conversation as running text, and the timeline with every token as a chip."""
+
+import codecs
+from collections.abc import Iterable, Sequence
+
+from components.copy import words
+from components.panel import View
+from components.visible import visible_bytes
+from components.widgets.token_strip import Chip, Group
+from engine.trace import Rendered, Stepped
+
+ROLES = ("system", "user", "assistant", "tool")
+
+
+def conversation(view: View) -> list[Group]:
+    """One group a message, its tokens as running text; the answer of the selected turn grows at the end."""
+    rendered = view.rendered
+    if rendered is None:
+        return []
+    groups = [_message(rendered, index) for index, span in enumerate(rendered.spans) if span.kind == "content"]
+    if view.steps:
+        groups.append(_answer(view.steps))
+    return groups
+
+
+def timeline(view: View) -> list[Group]:
+    """All positions of the selected turn in order: the context, then the sampled tokens."""
+    rendered = view.rendered
+    if rendered is None:
+        return []
+    chips = [_context_chip(rendered, position) for position in range(len(rendered.token_ids))]
+    chips += [_step_chip(step) for step in view.steps]
+    return [Group(chips=chips)]
+
+
+def position_role(rendered: Rendered, position: int) -> str:
+    """The colour of a context position: its message's role, or scaffold."""
+    index = int(rendered.span_index[position])
+    if index < 0 or rendered.spans[index].kind == "scaffold":
+        return "scaffold"
+    return rendered.spans[index].role
+
+
+def flowing(pieces: Iterable[bytes]) -> list[str]:
+    """Each token's text in running text: a character belongs to the token that completes it.
+
+    Bytes that never become a character show as U+FFFD at the end, as any decoder would show them.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    texts = [decoder.decode(piece) for piece in pieces]
+    if texts:
+        texts[-1] += decoder.decode(b"", final=True)
+    return texts
+
+
+def _message(rendered: Rendered, index: int) -> Group:
+    say = words("page")
+    span = rendered.spans[index]
+    positions = [int(p) for p in (rendered.span_index == index).nonzero()[0]]
+    texts = flowing(rendered.token_bytes[p] for p in positions)
+    chips = [
+        Chip(text=text, position=p, role=span.role, state=_state(rendered, p), title=_title(p, int(rendered.token_ids[p])))
+        for p, text in zip(positions, texts, strict=True)
+    ]
+    label = say.text("added_by_template", role=span.role) if span.message is None else span.role
+    return Group(chips=chips, label=label, role=span.role, as_text=True)
+
+
+def _answer(steps: Sequence[Stepped]) -> Group:
+    texts = flowing(b"" if step.special else step.token_bytes for step in steps)
+    chips = [
+        Chip(text=text, position=step.position, role="assistant", state=_step_state(step), title=_step_title(step))
+        for step, text in zip(steps, texts, strict=True)
+    ]
+    return Group(chips=chips, label=words("page").text("answer", count=len(steps)), role="assistant", as_text=True)
+
+
+def _context_chip(rendered: Rendered, position: int) -> Chip:
+    return Chip(
+        text=visible_bytes(rendered.token_bytes[position]),
+        position=position,
+        role=position_role(rendered, position),
+        state=_state(rendered, position),
+        title=_title(position, int(rendered.token_ids[position])),
+    )
+
+
+def _step_chip(step: Stepped) -> Chip:
+    return Chip(
+        text=visible_bytes(step.token_bytes),
+        position=step.position,
+        role="scaffold" if step.special else "assistant",
+        state=_step_state(step),
+        title=_step_title(step),
+    )
+
+
+def _state(rendered: Rendered, position: int) -> str:
+    return "reused" if position < rendered.reused else "computed"
+
+
+def _step_state(step: Stepped) -> str:
+    return "forced" if step.forced else "sampled"
+
+
+def _title(position: int, token_id: int) -> str:
+    return words("page").text("chip", position=position, id=token_id)
+
+
+def _step_title(step: Stepped) -> str:
+    return words("page").text("step_chip", position=step.position, id=step.token_id, step=step.step)

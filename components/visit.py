@@ -1,0 +1,17 @@
+"""What one visitor's page remembers between events, besides the run that the engine keeps for it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.panel import Cursor
+
+
+@dataclass
+class Visit:
+    """Light and changed in place: the live loop of a run sees at once what was clicked meanwhile."""
+
+    session_id: str = ""
+    panel: str = "prompt"
+    cursor: Cursor = Cursor()
+    results: dict[str, Any] = field(default_factory=dict)  # checks that the person asked for, by name
+    notice: str = ""  # the last problem, in words a person can act on
