@@ -1,0 +1,104 @@
+"""Figures that belong to the instrument: its fonts, thin grid, tight margins; and the few marks that panels share.
+
+Colours are custom properties of the style sheet, resolved by the chart host in the theme of the moment.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+MONO = 'ui-monospace, "JetBrains Mono", "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace'
+SERIES = tuple(f"var(--s{number})" for number in range(1, 9))
+AXIS: dict[str, Any] = {
+    "gridcolor": "var(--line)",
+    "linecolor": "var(--line)",
+    "zerolinecolor": "var(--line)",
+    "gridwidth": 1,
+    "zerolinewidth": 1,
+    "tickcolor": "var(--line)",
+    "tickfont": {"color": "var(--dim)", "size": 11, "family": MONO},
+    "title": {"font": {"color": "var(--dim)", "size": 11}, "standoff": 6},
+    "automargin": True,
+}
+
+
+def base_figure(height: int, **layout: Any) -> go.Figure:
+    """An empty figure of `height` pixels; `layout` adds to its layout or overrides it (merged key by key)."""
+    figure = go.Figure(
+        layout={
+            "template": go.layout.Template(),
+            "height": height,
+            "margin": {"l": 44, "r": 12, "t": 10, "b": 34},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"family": MONO, "size": 12, "color": "var(--ink)"},
+            "xaxis": AXIS,
+            "yaxis": AXIS,
+            "hoverlabel": {
+                "bgcolor": "var(--pane)",
+                "bordercolor": "var(--faint)",
+                "font": {"family": MONO, "size": 12, "color": "var(--ink)"},
+            },
+            "hovermode": "closest",
+            "dragmode": "zoom",
+            "showlegend": False,
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "y": 1.02,
+                "yanchor": "bottom",
+                "font": {"size": 11, "color": "var(--dim)"},
+                "bgcolor": "rgba(0,0,0,0)",
+            },
+            "bargap": 0.25,
+            "uirevision": "keep",
+        }
+    )
+    return figure.update_layout(layout)
+
+
+def line(
+    x: Sequence[Any],
+    y: Sequence[Any],
+    *,
+    color: str = "var(--ink)",
+    width: float = 1.5,
+    name: str = "",
+    **trace: Any,
+) -> go.Scatter:
+    """A line with a dot at each point; None in `y` ends it."""
+    marker = {"size": 2 * width + 2, "color": color}
+    style = {"color": color, "width": width}
+    return go.Scatter(
+        x=x, y=y, name=name, mode="lines+markers", line=style, marker=marker, **trace
+    )
+
+
+def bars(
+    labels: Sequence[str],
+    values: Sequence[float],
+    *,
+    color: str | Sequence[str] = "var(--s1)",
+    **trace: Any,
+) -> go.Bar:
+    """Horizontal bars at y = 0, 1, … with their labels as the text inside or beside them (see `rows`)."""
+    positions = list(range(len(labels)))
+    return go.Bar(
+        y=positions,
+        x=values,
+        orientation="h",
+        hovertext=labels,
+        marker={"color": color},
+        **trace,
+    )
+
+
+def ticks(figure: go.Figure, axis: str, labels: Sequence[str]) -> go.Figure:
+    """Set the ticks of `axis` ("x" or "y") to 0, 1, … with these labels: equal labels never share a place."""
+    places = {
+        "tickmode": "array",
+        "tickvals": list(range(len(labels))),
+        "ticktext": list(labels),
+    }
+    return figure.update_layout({f"{axis}axis": places})

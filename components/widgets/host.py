@@ -1,0 +1,97 @@
+"""What the five custom views share: one gr.HTML each, drawn by assets/js, fed with plain JSON.
+
+The template holds no data: gradio runs `{{…}}` and `${…}` in it as code. A script builds the DOM from `props.value`
+with text nodes only and redraws in place whenever the value changes.
+
+Long lists travel as one JSON string an item. Gradio sends the difference of two yields edit by edit, so a changed item
+costs its own bytes only; and its differ shifts the indices of nested deletes twice, so lists inside lists must not
+shrink. `read` gives the items back as values.
+"""
+
+import html
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import gradio as gr
+import plotly
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap")
+SHEETS = ("tokens", "page", "controls", "widgets")
+
+
+def widget(
+    name: str,
+    elem_id: str,
+    label: str,
+    value: dict[str, Any] | None = None,
+    **options: Any,
+) -> gr.HTML:
+    """A gr.HTML that assets/js/<name>.js draws.
+
+    Args:
+        name: the view, one of the scripts.
+        label: what a screen reader calls it.
+        options: further plain values that the script reads from `props`; their names must be JavaScript identifiers.
+
+    Its `select` event carries a dict in `gr.EventData._data`.
+    """
+    return gr.HTML(
+        value=value,
+        label=label,
+        elem_id=elem_id,
+        elem_classes=["ds-widget", f"ds-{name.replace('_', '-')}"],
+        html_template="<div></div>",
+        js_on_load=f"window.decodescope.mount({json.dumps(name)}, element, props, trigger, watch)",
+        apply_default_css=False,
+        **options,
+    )
+
+
+def item(value: Any) -> str:
+    """One list item as compact JSON. A lone surrogate becomes its escape, which JSON can carry and UTF-8 cannot.
+
+    Raises:
+        ValueError: a number is NaN or infinite.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def items(values: Iterable[Any]) -> list[str]:
+    """A list of items as it travels."""
+    return [item(value) for value in values]
+
+
+def read(value: dict[str, Any]) -> dict[str, Any]:
+    """The value of any widget with its items decoded, as tests want to look at it."""
+    return {name: _read(part) for name, part in value.items()}
+
+
+def _read(part: Any) -> Any:
+    if isinstance(part, dict):
+        return read(part)
+    return [json.loads(entry) for entry in part] if isinstance(part, list) else part
+
+
+@cache
+def head() -> str:
+    """The style sheet and the scripts of all widgets, for `launch(head=…)`. Nothing in it comes from another host."""
+    gr.set_static_paths([PLOTLY])
+    css = "\n".join(
+        (ASSETS / "css" / f"{name}.css").read_text("utf-8") for name in SHEETS
+    )
+    scripts = "\n".join(
+        (ASSETS / "js" / f"{name}.js").read_text("utf-8") for name in SCRIPTS
+    )
+    address = json.dumps(f"gradio_api/file={quote(PLOTLY.as_posix())}")
+    for text, tag in ((css, "style"), (scripts, "script")):
+        if re.search(f"</{tag}", text, re.IGNORECASE):
+            raise ValueError(f"an asset would close its own <{tag}> element")
+    return f"<style>{css}</style><script>{scripts}\nwindow.decodescope.plotly = {html.unescape(address)};</script>"

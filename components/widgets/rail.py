@@ -1,0 +1,42 @@
+"""The rail: the pipeline as a row of stations, each with its live line; also the status line of the footer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import gradio as gr
+
+from components.widgets import host
+
+Tone = Literal["", "dim", "ok", "warn", "accent"]
+
+
+@dataclass(frozen=True)
+class Station:
+    """One station. In the status line the tone `ok` shows ✓, `warn` shows ✗, and an empty id makes it plain text."""
+
+    id: str
+    title: str
+    result: str
+    note: str = ""
+    tone: Tone = ""
+
+
+def build(
+    elem_id: str, label: str, *, variant: Literal["rail", "status"] = "rail"
+) -> gr.HTML:
+    """The component; its event `select` carries {"id": station id}."""
+    return host.widget("rail", elem_id, label, variant=variant)
+
+
+def value(stations: Sequence[Station], *, active: str | None = None) -> dict[str, Any]:
+    """The stations in pipeline order; `active` is the id of the open one.
+
+    Items: [id, title, result, note, tone].
+    """
+    return {
+        "stations": host.items(
+            [one.id, one.title, one.result, one.note, one.tone] for one in stations
+        ),
+        "active": active,
+    }
