@@ -1,5 +1,6 @@
 import gc
 import threading
+import traceback
 import weakref
 from concurrent.futures import CancelledError, Future, wait
 
@@ -151,20 +152,30 @@ def test_the_chore_runs_while_nothing_is_asked_for_and_survives_its_own_failure(
     assert "a bad chore" in caplog.text
 
 
-def test_neither_an_idle_worker_nor_a_kept_exception_keeps_what_an_item_held(worker):
-    class Cache:
-        pass
+class Cache:
+    """Stands for what a forward holds."""
 
-    def failing(cache: Cache) -> None:
-        local = cache
-        raise MemoryError(str(local is cache))
 
+def test_an_idle_worker_holds_no_item(worker):
     cache = Cache()
     alive = weakref.ref(cache)
-    future = worker.submit("a", lambda held=cache: failing(held))
-    error = future.exception(PATIENCE)
-    worker.submit("a", lambda: None).result(PATIENCE)
+    assert worker.submit("a", lambda held=cache: held is not None).result(PATIENCE)
     del cache
+    worker.submit("b", lambda: None).result(PATIENCE)
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_kept_exception_keeps_nothing_that_the_failed_item_made(worker):
+    made: list[weakref.ref[Cache]] = []
+
+    def failing() -> None:
+        cache = Cache()
+        made.append(weakref.ref(cache))
+        raise MemoryError
+
+    error = worker.submit("a", failing).exception(PATIENCE)
     gc.collect()
     assert isinstance(error, MemoryError)
-    assert alive() is None
+    assert made[0]() is None
+    assert [frame.name for frame in traceback.extract_tb(error.__traceback__)] == ["failing"]
