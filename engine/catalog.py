@@ -1,0 +1,114 @@
+"""Which models may be named, where their weights come from, and their sizes: `assets/models.yaml` as frozen values.
+
+Nothing here loads a model or needs torch, so the sizes can be shown, and a cache priced, for any of them.
+"""
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from engine.facts import kv_bytes_per_token
+
+CATALOG_FILE = Path(__file__).parent.parent / "assets" / "models.yaml"
+
+Size = Annotated[int, Field(gt=0)]
+
+
+class ModelError(RuntimeError):
+    """A model cannot be had. The message says why and what to do, for the person who runs the program."""
+
+
+class UnknownModelError(ModelError):
+    """The name is not in the catalogue."""
+
+
+class Record(BaseModel):
+    """Base of the catalogue's parts: frozen, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EmbeddedSource(Record):
+    """A GGUF file inside a Python package of the package index, told by its SHA-256 (hexadecimal)."""
+
+    kind: Literal["embedded"]
+    package: str
+    version: str
+    file: str  # path inside the package's installation
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class HubSource(Record):
+    """A model repository of the Hugging Face Hub at one commit."""
+
+    kind: Literal["hub"]
+    repo: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+
+
+class Entry(Record):
+    """One model: its name, its licence, whether its template takes tools, and the sizes of `ModelFacts`."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+    title: str
+    licence: str
+    tools: bool
+    source: Annotated[EmbeddedSource | HubSource, Field(discriminator="kind")] | None = None
+    family: str  # transformers' `model_type`
+    layers: Size
+    hidden_size: Size
+    heads: Size
+    kv_heads: Size
+    head_dim: Size
+    ffn_size: Size
+    vocab_rows: Size
+    context: Size
+    tied_embeddings: bool
+    parameters: Size
+
+    @property
+    def loadable(self) -> bool:
+        """False where only the shape is known."""
+        return self.source is not None
+
+    def kv_bytes_per_token(self, itemsize: int) -> int:
+        """Bytes one position takes in this model's cache, at `itemsize` bytes a number (4: fp32, 2: bf16)."""
+        return kv_bytes_per_token(self.layers, self.kv_heads, self.head_dim, itemsize)
+
+
+class Catalog(Record):
+    """All entries in the order of the file, and the id of the one that is taken where none is asked for."""
+
+    default: str
+    models: Annotated[tuple[Entry, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _ids_are_unique_and_the_default_is_loadable(self) -> "Catalog":
+        twice = [name for name, count in Counter(entry.id for entry in self.models).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice[0]!r} is there twice")
+        if self.default not in self.loadable_ids:
+            raise ValueError(f"the default {self.default!r} is not a model that can be loaded")
+        return self
+
+    @property
+    def loadable_ids(self) -> tuple[str, ...]:
+        """Ids an experiment may name."""
+        return tuple(entry.id for entry in self.models if entry.loadable)
+
+    def find(self, model_id: str) -> Entry:
+        """The entry of that id, shape-only ones included. Raises `UnknownModelError`."""
+        for entry in self.models:
+            if entry.id == model_id:
+                return entry
+        raise UnknownModelError(f"unknown model {model_id!r}; the catalogue has: {', '.join(self.loadable_ids)}")
+
+
+@cache
+def load_catalog(path: Path = CATALOG_FILE) -> Catalog:
+    """Read and validate the catalogue; the same value for every call. Raises pydantic's `ValidationError`."""
+    return Catalog.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
