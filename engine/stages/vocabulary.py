@@ -36,7 +36,8 @@ class Vocabulary:
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self._backend = tokenizer.backend_tokenizer
-        self._added = self._backend.get_added_tokens_decoder()
+        #: The added tokens by id, as `tokenizers.AddedToken`.
+        self.added = self._backend.get_added_tokens_decoder()
         self._bytes: dict[int, _Bytes] = {}
         self._spaces: tuple[str, ...] = ()  # what stands for a space, where the vocabulary has no byte alphabet
         self.byte_level = False
@@ -54,22 +55,15 @@ class Vocabulary:
 
     def is_special(self, token_id: int) -> bool:
         """True for a control token, which decoding with `skip_special_tokens` leaves out."""
-        return token_id in self._added and self._added[token_id].special
+        return token_id in self.added and self.added[token_id].special
 
     def is_byte(self, token_id: int) -> bool:
         """True for a token of a byte-fallback vocabulary that stands for one raw byte."""
-        return self.byte_fallback and token_id not in self._added and _raw_byte(self.piece(token_id)) is not None
+        return self.byte_fallback and token_id not in self.added and _raw_byte(self.piece(token_id)) is not None
 
     def is_mark(self, token_id: int) -> bool:
         """True for an added token that steers: special, or one like <tool_call>. White space steers nothing."""
-        return token_id in self._added and (
-            self._added[token_id].special or not self._added[token_id].content.isspace()
-        )
-
-    @property
-    def marks(self) -> dict[int, Any]:
-        """The added tokens that steer, by id, as `tokenizers.AddedToken`."""
-        return {token_id: token for token_id, token in self._added.items() if self.is_mark(token_id)}
+        return token_id in self.added and (self.added[token_id].special or not self.added[token_id].content.isspace())
 
     def bytes(self, token_id: int) -> _Bytes:
         """The exact UTF-8 bytes that the token stands for, perhaps part of a character; b"" for an unowned row."""
@@ -102,7 +96,7 @@ class Vocabulary:
 
     def _work_out_bytes(self, token_id: int) -> _Bytes:
         piece = self.piece(token_id)
-        if token_id in self._added:
+        if token_id in self.added:
             return piece.encode()
         if self.byte_level:
             # The library takes a piece with a character outside the alphabet as plain text.

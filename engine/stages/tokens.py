@@ -1,0 +1,185 @@
+"""Rendered text to token ids, each with its span; control marks typed inside content become plain text."""
+
+import json
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+
+import numpy as np
+from tokenizers import AddedToken, Encoding, Tokenizer
+from transformers import PreTrainedTokenizerFast
+
+from engine.stages.vocabulary import Vocabulary, vocabulary
+from engine.trace import Bools, Ints, Span
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """A text as n tokens."""
+
+    ids: Ints  # [n]
+    span_index: Ints  # [n], index into the spans; -1 for a token that the tokenizer put in
+    pieces: tuple[str, ...]  # [n], as the vocabulary writes them
+    token_bytes: tuple[bytes, ...]  # [n], the UTF-8 bytes each stands for
+    special: Bools  # [n], True for a control token
+    marks_in_content: int  # control marks typed inside content
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A control mark that the tokenizer sees at characters [start, end) of a text."""
+
+    token_id: int
+    start: int
+    end: int
+
+
+def tokenise(
+    tokenizer: PreTrainedTokenizerFast, text: str, spans: Sequence[Span], *, templated: bool, obey_marks: bool
+) -> Tokens:
+    """Tokenise `text`, which `spans` partition in order.
+
+    A template has already written the BOS that the model wants, so only a raw prompt gets the tokens that the
+    tokenizer puts in by default. Where content holds no mark, or `obey_marks` is set, the ids are those of tokenising
+    the text whole; otherwise marks typed inside content are tokenised as ordinary characters, and only the template's
+    own are control tokens. A token that reaches over two spans belongs to the one its first byte is in.
+    """
+    words = vocabulary(tokenizer)
+    encoding = tokenizer(text, add_special_tokens=not templated, verbose=False).encodings[0]
+    ids, starts = encoding.ids, _starts(encoding)
+    typed = _marks_in_content(words, encoding, text, spans)
+    if typed and not obey_marks:
+        own = [mark for start, end in _scaffolds(spans) for mark in _marks_of_stretch(tokenizer, text, start, end)]
+        before = sum(1 for _ in takewhile(lambda start: start < 0, starts))
+        after = sum(1 for _ in takewhile(lambda start: start < 0, reversed(starts[before:])))
+        middle, middle_starts = _muted(tokenizer, text).encode(text, own)
+        ids = [*ids[:before], *middle, *ids[len(ids) - after :]]
+        starts = [*[-1] * before, *middle_starts, *[-1] * after]
+    return Tokens(
+        ids=np.array(ids, dtype=np.int32),
+        span_index=_span_index(starts, spans),
+        pieces=tuple(words.piece(token_id) for token_id in ids),
+        token_bytes=tuple(words.bytes(token_id) for token_id in ids),
+        special=np.array([words.is_special(token_id) for token_id in ids], dtype=np.bool_),
+        marks_in_content=len(typed),
+    )
+
+
+class MutedTokenizer:
+    """A copy of a tokenizer whose marks have names that nobody can type, so that no mark in a text is seen.
+
+    The names are a run of one private-use character, longer than any in the text, and one more character. Swapping
+    the names in for the template's own marks keeps everything else as in one plain pass: what a tokenizer does only
+    at the start of a text (a first space) is done only there.
+    """
+
+    _GUARD = "\U000f0000"
+    _FIRST = 0xF0001
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, guards: int) -> None:
+        self._words = vocabulary(tokenizer)
+        state = json.loads(tokenizer.backend_tokenizer.to_str())
+        self._backend = Tokenizer.from_str(json.dumps(state | {"added_tokens": [], "truncation": None}))
+        self.guards = guards
+        self._names = {
+            token_id: self._GUARD * guards + chr(self._FIRST + rank)
+            for rank, token_id in enumerate(self._words.added)
+            if self._words.is_mark(token_id)
+        }
+        real_ids = {}
+        for token_id, token in self._words.added.items():
+            name = self._names.get(token_id, token.content)
+            self._backend.add_tokens([AddedToken(name, lstrip=token.lstrip, rstrip=token.rstrip, normalized=False)])
+            real_ids[name] = token_id
+        self._real_ids = {
+            muted_id: real_ids[token.content] for muted_id, token in self._backend.get_added_tokens_decoder().items()
+        }
+
+    @classmethod
+    def guards_for(cls, text: str) -> int:
+        """One more than the longest run of the guard in `text`."""
+        return 1 + max((len(list(run)) for char, run in groupby(text) if char == cls._GUARD), default=0)
+
+    def encode(self, text: str, own: Sequence[Mark]) -> tuple[list[int], list[int]]:
+        """Ids, and the character each starts at, with `own` (in order) as the only control marks."""
+        parts: list[str] = []
+        origin: list[int] = []  # of each character of the joined parts, in `text`
+        done = 0
+        for mark in own:
+            name = self._names[mark.token_id]
+            parts += [text[done : mark.start], name]
+            origin += [*range(done, mark.start), *[mark.start] * len(name)]
+            done = mark.end
+        encoding = self._backend.encode("".join([*parts, text[done:]]), add_special_tokens=False)
+        origin += range(done, len(text) + 1)
+        ids = [self._real_ids.get(token_id, token_id) for token_id in encoding.ids]
+        if sum(map(self._words.is_mark, ids)) != len(own):
+            raise ValueError("this tokenizer cannot tell control marks typed in a message from its own")
+        return ids, [origin[start] for start in _starts(encoding)]
+
+
+_MUTED: "weakref.WeakKeyDictionary[PreTrainedTokenizerFast, MutedTokenizer]" = weakref.WeakKeyDictionary()
+
+
+def _muted(tokenizer: PreTrainedTokenizerFast, text: str) -> MutedTokenizer:
+    """The tokenizer's muted copy, remade only for a text that holds guards of its own."""
+    guards = MutedTokenizer.guards_for(text)
+    found = _MUTED.get(tokenizer)
+    if found is None or found.guards != guards:
+        found = _MUTED[tokenizer] = MutedTokenizer(tokenizer, guards)
+    return found
+
+
+def _starts(encoding: Encoding) -> list[int]:
+    """The character that each token starts at; -1 for one that the tokenizer put in.
+
+    Some tokenizers report a word without the space its token begins with; the space lies between two tokens then.
+    """
+    starts: list[int] = []
+    reached = 0
+    for (start, end), added in zip(encoding.offsets, encoding.special_tokens_mask, strict=True):
+        starts.append(-1 if added else min(start, reached))
+        reached = max(reached, end)
+    return starts
+
+
+def _marks(words: Vocabulary, encoding: Encoding, text: str) -> Iterator[Mark]:
+    """The marks the tokenizer saw, without the white space that some of them swallow."""
+    for token_id, (start, end), added in zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True):
+        if added or not words.is_mark(token_id):
+            continue
+        seen = text[start:end]
+        lead = len(seen) - len(seen.lstrip()) if words.added[token_id].lstrip else 0
+        trail = len(seen) - len(seen.rstrip()) if words.added[token_id].rstrip else 0
+        yield Mark(token_id, start + lead, end - trail)
+
+
+def _marks_in_content(words: Vocabulary, encoding: Encoding, text: str, spans: Sequence[Span]) -> list[Mark]:
+    """Marks that touch a character of content."""
+    content = np.zeros(len(text), dtype=np.bool_)
+    for span in spans:
+        content[span.start : span.end] = span.kind == "content"
+    return [mark for mark in _marks(words, encoding, text) if content[mark.start : mark.end].any()]
+
+
+def _marks_of_stretch(tokenizer: PreTrainedTokenizerFast, text: str, start: int, end: int) -> Iterator[Mark]:
+    """The marks of text[start:end] as it stands alone, where nothing typed around it can swallow one."""
+    stretch = text[start:end]
+    encoding = tokenizer(stretch, add_special_tokens=False, verbose=False).encodings[0]
+    for mark in _marks(vocabulary(tokenizer), encoding, stretch):
+        yield Mark(mark.token_id, start + mark.start, start + mark.end)
+
+
+def _scaffolds(spans: Sequence[Span]) -> Iterator[tuple[int, int]]:
+    """The stretches of text between contents."""
+    for kind, run in groupby(spans, key=lambda span: span.kind):
+        if kind == "scaffold":
+            stretch = list(run)
+            yield stretch[0].start, stretch[-1].end
+
+
+def _span_index(starts: Sequence[int], spans: Sequence[Span]) -> Ints:
+    """[n] the span each token's first character is in; -1 stays -1."""
+    borders = np.array([span.start for span in spans], dtype=np.int64)
+    return (np.searchsorted(borders, np.array(starts, dtype=np.int64), side="right") - 1).astype(np.int32)
