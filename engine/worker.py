@@ -90,7 +90,7 @@ class Worker:
             return
         try:
             result = item()
-        except BaseException as error:  # it belongs to whoever waits for the future, whatever it is
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the future, whatever it is
             # The frames' locals hold tensors: an exception that someone keeps must not keep a cache alive.
             inner = error.__traceback__ and error.__traceback__.tb_next
             traceback.clear_frames(inner)

@@ -1,0 +1,182 @@
+"""The one door to the engine: sessions that step, run, stop and go back, on one worker, within the limits."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from engine.catalog import Catalog
+from engine.conversation import Conversation
+from engine.experiment import Experiment, ExperimentError, parse_experiment
+from engine.facts import ModelFacts
+from engine.model import LoadedModel
+from engine.scheduler import Scheduler
+from engine.sessions import Busy, Refused, Sessions
+from engine.settings import Settings
+from engine.trace import Trace
+
+#: What `Runtime.probe` knows: functions of a conversation and of named arguments.
+PROBES: dict[str, Callable[..., Any]] = {}
+
+
+class Runtime:
+    """What a page, an API or a test may ask of the engine; every method may be called from any thread.
+
+    Methods that take a session id raise `SessionGone`; what cannot be done just now raises `Refused`.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        catalog: Catalog,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.catalog = catalog
+        self._loaded = loaded
+        self._settings = settings
+        self._sessions = Sessions(
+            limit=settings.max_sessions,
+            idle_seconds=settings.idle_seconds,
+            cache_bytes=settings.cache_bytes,
+            clock=clock,
+        )
+        self._scheduler = Scheduler(self._sessions, settings, clock)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """Sizes and names of the loaded model."""
+        return self._loaded.facts
+
+    def parse(self, source: str | bytes | dict[str, Any]) -> Experiment:
+        """An experiment that this program can run. Raises `ExperimentError`."""
+        loaded = self.facts.model_id
+        experiment = parse_experiment(source, models={loaded, *self.catalog.loadable_ids})
+        if experiment.model != loaded:
+            raise ExperimentError("model", f"{experiment.model!r} is not loaded; this program runs {loaded!r}")
+        return experiment
+
+    # Sessions.
+
+    def open(self, session_id: str | None = None) -> str:
+        """Begin a session and return its id; under an id that is known, that session goes on. Raises `Busy`."""
+        session, evicted = self._sessions.open(session_id)
+        if evicted:
+            self._scheduler.give_up(evicted)
+        return session.id
+
+    def close(self, session_id: str) -> None:
+        """End a session: its run stops, what it waits for is cancelled, its cache goes back. Never raises or waits."""
+        session = self._sessions.remove(session_id)
+        if session:
+            self._scheduler.give_up(session)
+
+    def shut_down(self) -> None:
+        """End the worker; nothing runs after this."""
+        self._scheduler.close()
+
+    # What one session does.
+
+    def start(self, session_id: str, experiment: Experiment) -> Trace:
+        """A new conversation in place of the old one, whose run is stopped and whose cache goes back.
+
+        No forward is run. Raises `ExperimentError` where the experiment asks for more than a limit allows.
+        """
+        session = self._sessions.get(session_id)
+        self._check_limits(experiment)
+
+        def renew() -> Trace:
+            conversation = Conversation(self._loaded, experiment, cache_budget=self._settings.cache_bytes)
+            if session.conversation:
+                session.conversation.release()
+            session.conversation = conversation
+            return conversation.trace
+
+        with session.lock:
+            if session.run:
+                session.run.stop()
+            return self._scheduler.call(session, renew)
+
+    def trace(self, session_id: str) -> Trace | None:
+        """What happened so far; None before the first `start`."""
+        conversation = self._sessions.get(session_id).conversation
+        return conversation.trace if conversation else None
+
+    def step(self, session_id: str) -> Trace:
+        """Make one token (before the first of a turn: render and prefill too) and return the trace.
+
+        Raises `Busy` during a run.
+        """
+        session = self._sessions.get(session_id)
+        return _last(self._scheduler.begin(session, one_token=True).follow(), session.started.trace)
+
+    def run(self, session_id: str) -> Iterator[Trace]:
+        """Go on to the end and yield the newest trace after each token; frames a slow reader misses are skipped.
+
+        The run stops when its last reader closes the iterator. A second reader follows the run under way.
+        """
+        yield from self._scheduler.begin(self._sessions.get(session_id)).follow()
+
+    def stop(self, session_id: str) -> Trace | None:
+        """Stop the run under way, if there is one, and return when it has ended: within the step that is running."""
+        session = self._sessions.get(session_id)
+        if session.run:
+            session.run.stop()
+            session.run.wait()
+        return session.conversation.trace if session.conversation else None
+
+    def back(self, session_id: str) -> Trace:
+        """Take back the newest token of the turn. Raises `Busy` during a run."""
+        return self._change(session_id, Conversation.back)
+
+    def force(self, session_id: str, step: int, token_id: int) -> Trace:
+        """Go back to `step` of the turn; the next step takes `token_id` there. Raises `Busy` during a run."""
+        return self._change(session_id, lambda conversation: conversation.force(step, token_id))
+
+    def say(self, session_id: str, text: str) -> Trace:
+        """Add a user turn to a finished conversation. Raises `Busy` during a run."""
+        return self._change(session_id, lambda conversation: conversation.say(text))
+
+    def probe(self, session_id: str, name: str, **arguments: Any) -> Any:
+        """What the probe of that name gives for the session's conversation; also during a run, between two steps."""
+        if name not in PROBES:
+            raise Refused(f"unknown probe {name!r}; known: {', '.join(PROBES)}")
+        session = self._sessions.get(session_id)
+        conversation = session.started
+        return self._scheduler.call(session, lambda: PROBES[name](conversation, **arguments))
+
+    def complete(self, experiment: Experiment) -> Trace:
+        """Run an experiment from start to end, as a visitor of its own, and return its trace."""
+        session_id = self.open()
+        try:
+            trace = self.start(session_id, experiment)
+            return _last(self.run(session_id), trace)
+        finally:
+            self.close(session_id)
+
+    # How it is done.
+
+    def _check_limits(self, experiment: Experiment) -> None:
+        asked, limit = experiment.stop.max_new_tokens, self._settings.max_new_tokens
+        if asked > limit:
+            raise ExperimentError("stop.max_new_tokens", f"at most {limit:,} here, this asks for {asked:,}")
+
+    def _change(self, session_id: str, change: Callable[[Conversation], object]) -> Trace:
+        """Change the session's conversation between runs and return its new trace."""
+        session = self._sessions.get(session_id)
+        conversation = session.started
+
+        def item() -> Trace:
+            if session.running:
+                raise Busy("a run is under way; press Stop first")
+            change(conversation)
+            return conversation.trace
+
+        return self._scheduler.call(session, item)
+
+
+def _last(traces: Iterator[Trace], trace: Trace) -> Trace:
+    """The last of the traces, `trace` where there is none."""
+    for newer in traces:
+        trace = newer
+    return trace

@@ -1,0 +1,119 @@
+"""What the worker does for each session: single items, runs of steps, and whose cache goes when bytes run short."""
+
+import itertools
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from engine.runs import Run
+from engine.sessions import Busy, Session, SessionGone, Sessions
+from engine.settings import Settings
+from engine.trace import Stepped, Stopped, Trace
+from engine.worker import Worker
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
+
+T = TypeVar("T")
+
+
+class Scheduler:
+    """Turns what sessions ask for into items of the worker; conversations are touched on its thread alone."""
+
+    def __init__(self, sessions: Sessions, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sessions = sessions
+        self._settings = settings
+        self._clock = clock
+        self._run_order = itertools.count(1)
+        self._worker = Worker(self.sweep)
+
+    def call(self, session: Session, item: Callable[[], T]) -> T:
+        """The result of `item`, run on the worker as this session's. Raises what it raises, and `SessionGone`."""
+
+        def counted() -> T:
+            with ExitStack() as after:
+                after.callback(self._count, session)
+                return item()
+
+        try:
+            return self._worker.submit(session.id, counted).result()
+        except CancelledError:
+            raise SessionGone from None
+
+    def begin(self, session: Session, *, one_token: bool = False) -> Run[Trace]:
+        """A new run to the end or to the next token, or the one to the end that is under way.
+
+        Waits for a single step, or a run that is stopping, to end first. Raises `Busy`, `NothingStarted`.
+        """
+        with session.lock:
+            if session.run and (session.run.stopping or session.one_token):
+                session.run.wait()
+            if session.run and session.running:
+                if one_token:
+                    raise Busy("a run is under way; press Stop first")
+                return session.run
+            if self._sessions.running >= self._settings.max_runs:
+                raise Busy(f"{self._settings.max_runs} runs are under way; try again in a minute")
+            session.run_order = next(self._run_order)
+            session.one_token = one_token
+            deadline = self._clock() + self._settings.run_seconds
+            step = partial(self._step, session, session.started, deadline)
+            session.run = Run(self._worker, session.id, step)
+            return session.run
+
+    def _step(
+        self, session: Session, conversation: "Conversation", deadline: float, stopping: bool
+    ) -> tuple[Trace, bool]:
+        """One piece of a run, on the worker: at most one forward. Returns the trace and whether to go on."""
+        more = False
+        if session.closed:
+            conversation.release()
+        elif stopping or self._clock() >= deadline:
+            conversation.cancel()
+        elif self._sessions.must_wait(session):
+            session.bytes_given_back = max(session.bytes_given_back, session.cache_bytes)
+            conversation.release()
+            more = True
+        else:
+            with ExitStack() as on_failure:
+                on_failure.callback(conversation.release)
+                events = conversation.advance()
+                on_failure.pop_all()
+            session.bytes_given_back = 0
+            made = any(isinstance(event, Stepped | Stopped) for event in events)
+            more = bool(events) and not conversation.finished and not (session.one_token and made)
+        self._count(session)
+        return conversation.trace, more
+
+    def _count(self, session: Session) -> None:
+        """Book what the session's cache holds now, and let the least recently used caches go where bytes run short."""
+        session.cache_bytes = session.conversation.cache_bytes if session.conversation else 0
+        for other in self._sessions.over_budget():
+            if other.conversation:
+                other.conversation.release()
+            other.cache_bytes = 0
+
+    def sweep(self) -> None:
+        """Give up the sessions that were idle for too long. The worker does it about every second."""
+        for session in self._sessions.remove_idle():
+            self.give_up(session)
+
+    def give_up(self, session: Session) -> None:
+        """End a session that the registry no longer holds. Only queues what is left to do: never waits nor raises."""
+        session.closed = True
+        if session.run:
+            session.run.stop()
+        self._worker.drop(session.id)
+
+        def release() -> None:
+            if session.conversation:
+                session.conversation.release()
+
+        self._worker.submit(session.id, release)
+
+    def close(self) -> None:
+        """End the worker; nothing runs after this."""
+        self._worker.close()

@@ -1,0 +1,156 @@
+"""Who is here: the sessions, how long each is kept, and whose KV cache goes when bytes run short."""
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.runs import Run
+from engine.trace import Trace
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
+
+
+class Refused(Exception):
+    """Something cannot be done now; the message says why and what to do. The session lives on."""
+
+
+class SessionGone(Refused):
+    """The id belongs to no session: it was never given out, was closed, or its session was idle for too long."""
+
+    def __init__(self) -> None:
+        super().__init__("this session has ended; reload the page to begin a new one")
+
+
+class Busy(Refused):
+    """A run is in the way: this session's own, or too many of other visitors."""
+
+
+class NothingStarted(Refused):
+    """The session has no conversation yet."""
+
+    def __init__(self) -> None:
+        super().__init__("there is nothing to run yet; start an experiment first")
+
+
+@dataclass(eq=False)
+class Session:
+    """One visitor's conversation. `cache_bytes` is what its cache held after the last piece of work on it."""
+
+    id: str
+    used: float  # seconds on the registry's clock
+    conversation: "Conversation | None" = None
+    run: Run[Trace] | None = None
+    one_token: bool = False  # the run is a single step
+    run_order: int = 0  # runs count up over all sessions
+    cache_bytes: int = 0
+    bytes_given_back: int = 0  # what the cache of a run that waits for room held
+    closed: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)  # one start or begin of a run at a time
+
+    @property
+    def running(self) -> bool:
+        return self.run is not None and not self.run.ended
+
+    @property
+    def started(self) -> "Conversation":
+        """The conversation. Raises `NothingStarted`."""
+        if self.conversation is None:
+            raise NothingStarted
+        return self.conversation
+
+
+class Sessions:
+    """The registry. It decides and never touches a model: caches are released by the caller, on the worker."""
+
+    def __init__(
+        self, *, limit: int, idle_seconds: float, cache_bytes: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limit = limit
+        self._idle_seconds = idle_seconds
+        self._cache_bytes = cache_bytes
+        self._clock = clock
+        self._sessions: dict[str, Session] = {}
+        self._lock = threading.Lock()
+
+    def open(self, session_id: str | None = None) -> tuple[Session, Session | None]:
+        """A session, and the one that gave up its place for it: the least recently used that is not running.
+
+        Without an id one is made that cannot be guessed; the session that has the id already is kept as it is.
+        Raises `Busy` where every place is taken by a run.
+        """
+        session_id = session_id or secrets.token_urlsafe(16)
+        with self._lock:
+            if session_id in self._sessions:
+                return self._sessions[session_id], None
+            evicted = None
+            if len(self._sessions) >= self._limit:
+                evicted = min((s for s in self._sessions.values() if not s.running), key=_used, default=None)
+                if evicted is None:
+                    raise Busy(f"all {self._limit} sessions are running; try again in a minute")
+                del self._sessions[evicted.id]
+            session = Session(session_id, self._clock())
+            self._sessions[session.id] = session
+            return session, evicted
+
+    def get(self, session_id: str) -> Session:
+        """The session, marked as used now. Raises `SessionGone`."""
+        with self._lock:
+            session = self._sessions.get(session_id)
+            if session is None:
+                raise SessionGone
+            session.used = self._clock()
+            return session
+
+    def remove(self, session_id: str) -> Session | None:
+        """Take the session out; None where there is none."""
+        with self._lock:
+            return self._sessions.pop(session_id, None)
+
+    def remove_idle(self) -> list[Session]:
+        """Take out the sessions that nobody used within the idle limit; a running one is in use."""
+        with self._lock:
+            now = self._clock()
+            for session in self._sessions.values():
+                if session.running:
+                    session.used = now
+            idle = [s for s in self._sessions.values() if now - s.used >= self._idle_seconds]
+            for session in idle:
+                del self._sessions[session.id]
+            return idle
+
+    @property
+    def running(self) -> int:
+        """Sessions with a run under way."""
+        with self._lock:
+            return sum(session.running for session in self._sessions.values())
+
+    def over_budget(self) -> list[Session]:
+        """The sessions whose caches must go for the rest to fit: the least recently used first, never a running one."""
+        with self._lock:
+            excess = sum(session.cache_bytes for session in self._sessions.values()) - self._cache_bytes
+            chosen = []
+            for session in sorted(self._sessions.values(), key=_used):
+                if excess <= 0:
+                    break
+                if session.cache_bytes and not session.running:
+                    chosen.append(session)
+                    excess -= session.cache_bytes
+            return chosen
+
+    def must_wait(self, session: Session) -> bool:
+        """True when this running session's cache does not fit beside those of the runs that began earlier.
+
+        It then gives its cache back until one of them ends (as vLLM preempts); the earliest always goes on.
+        """
+        with self._lock:
+            earlier = [s for s in self._sessions.values() if s.running and s.run_order < session.run_order]
+        taken = sum(s.cache_bytes for s in earlier)
+        return taken > 0 and taken + max(session.cache_bytes, session.bytes_given_back) > self._cache_bytes
+
+
+def _used(session: Session) -> float:
+    return session.used
