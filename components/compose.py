@@ -88,17 +88,20 @@ def transcript(trace: Trace) -> list[dict[str, str]]:
 
 def whole(value: Any) -> Any:
     """A whole number as int where the value is one; anything else stays for the validation to name."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
     try:
-        number = float(value)
+        return int(value)
     except (TypeError, ValueError):
         return value
-    return int(number) if number.is_integer() else value
 
 
 def lines(text: str | None) -> list[str]:
     r"""One entry a line; \n and \t stand for a line break and a tab."""
     return [
-        line.replace("\\n", "\n").replace("\\t", "\t") for line in (text or "").replace("\r\n", "\n").split("\n") if line
+        line.replace("\\n", "\n").replace("\\t", "\t")
+        for line in (text or "").replace("\r\n", "\n").split("\n")
+        if line
     ]
 
 

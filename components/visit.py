@@ -11,7 +11,7 @@ class Visit:
     """Light and changed in place: the live loop of a run sees at once what was clicked meanwhile."""
 
     session_id: str = ""
-    panel: str = "prompt"
+    station: str = "prompt"  # the chosen station of the rail
     cursor: Cursor = Cursor()
     results: dict[str, Any] = field(default_factory=dict)  # checks that the person asked for, by name
     notice: str = ""  # the last problem, in words a person can act on

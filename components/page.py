@@ -1,0 +1,233 @@
+"""The page: header, rail, the conversation at the left, the panel of the chosen station at the right, the footer.
+
+It turns what a person does into calls of `Intents` and what those answer into new values for the visible parts.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import gradio as gr
+
+from components import PANELS
+from components.checks import checks
+from components.copy import words
+from components.panel import Panel, View
+from components.settings_form import SettingsForm
+from components.status import stations as status_stations
+from components.transcript_strip import conversation, timeline
+from components.visit import Visit
+from components.widgets import rail, token_strip
+from components.widgets.rail import Station
+from engine.experiment import Experiment
+
+
+class Intents(Protocol):
+    """What a person can ask for. Each call changes the visit, or the engine's run behind it."""
+
+    def open(self, session_id: str) -> Visit: ...
+    def view(self, visit: Visit) -> View: ...
+    def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
+    def run(self, visit: Visit, message: str, form: dict[str, Any]) -> Iterator[None]: ...
+    def stop(self, visit: Visit) -> None: ...
+    def back(self, visit: Visit) -> None: ...
+    def new(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
+    def select(self, visit: Visit, key: dict[str, Any]) -> None: ...
+    def move(self, visit: Visit, by: int) -> None: ...
+    def look_up(self, visit: Visit, text: str) -> None: ...
+    def ask(self, visit: Visit, probe: str) -> None: ...
+    def close(self, session_id: str) -> None: ...
+
+
+#: Events that may wait for the model at once; the server has 40 threads in all.
+HEAVY_EVENTS = 24
+
+
+class Page:
+    """Builds the components and wires every event; `blocks` is what is launched."""
+
+    def __init__(self, intents: Intents, default: Experiment, model_title: str) -> None:
+        self.intents = intents
+        self.say = words("page")
+        self.panel_parts: dict[str, list[gr.components.Component]] = {}
+        with gr.Blocks(title="Decodescope", analytics_enabled=False, fill_width=True) as self.blocks:
+            self.visit = gr.State(Visit())
+            self._header(model_title)
+            self.rail = rail.build("rail", self.say.text("rail"))
+            with gr.Row(elem_id="main"):
+                with gr.Column(elem_id="left", elem_classes="pane"):
+                    self._left(default)
+                with gr.Column(elem_id="right", elem_classes="pane"):
+                    self._panels()
+            self.status = rail.build("status", self.say.text("status"), variant="status")
+            self._wire()
+
+    def _header(self, model_title: str) -> None:
+        with gr.Row(elem_id="header"):
+            gr.Markdown("# Decodescope", elem_id="title")
+            self.model = gr.Textbox(
+                model_title, label=self.say.text("model"), interactive=False, max_lines=1, elem_id="model"
+            )
+
+    def _left(self, default: Experiment) -> None:
+        self.conversation = token_strip.build("conversation", self.say.text("conversation"))
+        self.notice = rail.build("notice", self.say.text("notice"), variant="status")
+        self.message = gr.Textbox(
+            placeholder=self.say.text("message"), lines=1, max_lines=6, show_label=False, elem_id="message",
+            label=self.say.text("message_label"),
+        )  # fmt: skip
+        with gr.Row(elem_classes="go"):
+            self.step = gr.Button(self.say.text("step"), elem_id="step")
+            self.run = gr.Button(self.say.text("run"), elem_id="run", variant="primary")
+            self.stop = gr.Button(self.say.text("stop"), elem_id="stop", interactive=False)
+            self.back = gr.Button(self.say.text("back"), elem_id="back")
+            self.new = gr.Button(self.say.text("new"), elem_id="new")
+        self.timeline = token_strip.build("timeline", self.say.text("timeline"))
+        self.form = SettingsForm(default).build()
+        # Hands for the keyboard: the arrow keys press these, Tab does not reach them.
+        with gr.Row(elem_classes="keyboard-only"):
+            self.left = gr.Button(self.say.text("left"), elem_id="move-left")
+            self.right = gr.Button(self.say.text("right"), elem_id="move-right")
+
+    def _panels(self) -> None:
+        self.asks: list[tuple[gr.Button, str]] = []
+        self.queries: list[gr.Textbox] = []
+        with gr.Tabs(elem_id="panels", selected=PANELS[0].STATION) as self.tabs:
+            for panel in PANELS:
+                say = words(panel.STATION)
+                with gr.Tab(say.title, id=panel.STATION):
+                    gr.Markdown(f"## {say.title}", elem_classes="panel-title")
+                    gr.Markdown(say.intro, elem_classes="panel-intro")
+                    self._tools(panel)
+                    self.panel_parts[panel.STATION] = panel.build()
+
+    def _tools(self, panel: Panel) -> None:
+        """The panel's own buttons and, where it looks up tokens, the field for their text."""
+        say = words(panel.STATION)
+        asks = getattr(panel, "ASKS", ())
+        if not asks and not getattr(panel, "LOOKS_UP", False):
+            return
+        with gr.Row(elem_classes="tools"):
+            for name in asks:
+                self.asks.append((gr.Button(say.text(f"ask_{name}"), elem_id=f"ask-{name}", size="sm"), name))
+            if getattr(panel, "LOOKS_UP", False):
+                self.queries.append(
+                    gr.Textbox(label=say.text("look_up"), placeholder=say.text("look_up_hint"), elem_id="look-up")
+                )
+
+    # What the page shows.
+
+    @property
+    def outputs(self) -> list[gr.components.Component]:
+        parts = [part for panel in PANELS for part in self.panel_parts[panel.STATION]]
+        return [self.rail, self.notice, self.conversation, self.timeline, self.status, *parts]
+
+    def frame(self, visit: Visit) -> list[Any]:
+        """New values for `outputs`; a panel that is not in sight keeps its old ones."""
+        view = self.intents.view(visit)
+        trouble = [Station("trouble", "", visit.notice, "", "warn")] if visit.notice else []
+        values = [
+            rail.value([station for panel in PANELS for station in panel.stations(view)], active=visit.station),
+            rail.value(trouble, active=None),
+            token_strip.value(conversation(view), selected=self._selected(view)),
+            token_strip.value(timeline(view), selected=self._selected(view), legend=self._legend()),
+            rail.value(status_stations(view) + checks(view), active=None),
+        ]
+        for panel in PANELS:
+            visible = panel.STATION == self.owner[visit.station]
+            values += panel.render(view) if visible else [gr.skip()] * len(self.panel_parts[panel.STATION])
+        return values
+
+    @functools.cached_property
+    def owner(self) -> dict[str, str]:
+        """The panel behind each station of the rail."""
+        view = self.intents.view(Visit())
+        return {station.id: panel.STATION for panel in PANELS for station in panel.stations(view)}
+
+    def _selected(self, view: View) -> int | None:
+        step = view.step
+        return view.cursor.position if view.cursor.position is not None else (step.position if step else None)
+
+    def _legend(self) -> list[tuple[str, str]]:
+        return [(role, self.say.text(f"legend:{role}")) for role in ("system", "user", "assistant", "scaffold")]
+
+    # What a person does.
+
+    def _wire(self) -> None:
+        light: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
+        # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
+        heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
+        asked = [self.visit, self.message, *self.form.values()]
+        self.blocks.load(self._open, None, [self.visit, *self.outputs], **heavy)
+        self.blocks.unload(self._close)
+        for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
+            button.click(self._with_form(intent), asked, [self.message, *self.outputs], **heavy)
+        running = [self.run, self.stop, self.message, *self.outputs]
+        gr.on([self.run.click, self.message.submit], self._run, asked, running, trigger_mode="once", **heavy)
+        self.stop.click(self._plain(self.intents.stop), [self.visit], self.outputs, **light)
+        self.back.click(self._plain(self.intents.back), [self.visit], self.outputs, **heavy)
+        for button, by in ((self.left, -1), (self.right, 1)):
+            move = functools.partial(self.intents.move, by=by)
+            button.click(self._plain(move), [self.visit], self.outputs, **heavy)
+        self.rail.select(self._choose_station, [self.visit], [self.tabs, *self.outputs], **light)
+        for part in (self.conversation, self.timeline, *self._selectable()):
+            part.select(self._select, [self.visit], self.outputs, **heavy)
+        for button, name in self.asks:
+            button.click(
+                self._plain(functools.partial(self.intents.ask, probe=name)), [self.visit], self.outputs, **heavy
+            )
+        for query in self.queries:
+            query.submit(self._look_up, [self.visit, query], self.outputs, **heavy)
+
+    def _selectable(self) -> list[gr.HTML]:
+        return [part for parts in self.panel_parts.values() for part in parts if isinstance(part, gr.HTML)]
+
+    def _open(self, request: gr.Request) -> list[Any]:
+        visit = self.intents.open(str(request.session_hash))
+        return [visit, *self.frame(visit)]
+
+    def _close(self, request: gr.Request) -> None:
+        self.intents.close(str(request.session_hash))
+
+    def _plain(self, intent: Callable[[Visit], None]) -> Callable[[Visit], list[Any]]:
+        def handle(visit: Visit) -> list[Any]:
+            intent(visit)
+            return self.frame(visit)
+
+        return handle
+
+    def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], None]) -> Callable[..., list[Any]]:
+        def handle(visit: Visit, message: str, *values: Any) -> list[Any]:
+            intent(visit, message, self._form(values))
+            return [message if visit.notice else "", *self.frame(visit)]
+
+        return handle
+
+    def _run(self, visit: Visit, message: str, *values: Any) -> Iterator[list[Any]]:
+        idle = [gr.skip()] * 3
+        begun = [gr.Button(interactive=False), gr.Button(interactive=True), ""]
+        for _ in self.intents.run(visit, message, self._form(values)):
+            yield [*begun, *self.frame(visit)]
+            begun = idle
+        ended = [gr.Button(interactive=True), gr.Button(interactive=False), gr.skip()]
+        yield [*ended, *self.frame(visit)]
+
+    def _form(self, values: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(self.form, values, strict=True))
+
+    def _choose_station(self, visit: Visit, event: gr.EventData) -> list[Any]:
+        station = event._data.get("id")
+        if station in self.owner:
+            visit.station = station
+        return [gr.Tabs(selected=self.owner[visit.station]), *self.frame(visit)]
+
+    def _select(self, visit: Visit, event: gr.EventData) -> list[Any]:
+        data = event._data
+        key = data.get("key") or data
+        if isinstance(key, dict):
+            self.intents.select(visit, key)
+        return self.frame(visit)
+
+    def _look_up(self, visit: Visit, text: str) -> list[Any]:
+        self.intents.look_up(visit, text)
+        return self.frame(visit)
