@@ -70,9 +70,7 @@ def line(
     """A line with a dot at each point; None in `y` ends it."""
     marker = {"size": 2 * width + 2, "color": color}
     style = {"color": color, "width": width}
-    return go.Scatter(
-        x=x, y=y, name=name, mode="lines+markers", line=style, marker=marker, **trace
-    )
+    return go.Scatter(x=x, y=y, name=name, mode="lines+markers", line=style, marker=marker, **trace)
 
 
 def bars(

@@ -45,9 +45,7 @@ def value(
     """
     rows, columns = matrix.shape
     if len(x) != columns or len(y) != rows:
-        raise ValueError(
-            f"{len(y)} × {len(x)} labels for a matrix of {rows} × {columns}"
-        )
+        raise ValueError(f"{len(y)} × {len(x)} labels for a matrix of {rows} × {columns}")
     if not high > low:
         raise ValueError(f"the range {low} to {high} is empty")
     share = np.clip((np.asarray(matrix, dtype=np.float32) - low) / (high - low), 0, 1)
@@ -78,11 +76,7 @@ def _png(share: np.ndarray, levels: int) -> str:
     """The shares [rows, columns] in [0, 1] or NaN as the data URI of a grey PNG with `levels` + 1 steps above 0."""
     index = np.where(np.isnan(share), 0, 1 + np.rint(share * levels)).astype(np.uint8)
     greys = [0, *(1 + round(level * 254 / levels) for level in range(levels + 1))]
-    picture = (
-        Image.fromarray(index).convert("P")
-        if levels < 16
-        else Image.fromarray(np.array(greys, np.uint8)[index])
-    )
+    picture = Image.fromarray(index).convert("P") if levels < 16 else Image.fromarray(np.array(greys, np.uint8)[index])
     options: dict[str, Any] = {}
     if picture.mode == "P":
         picture.putpalette([grey for grey in greys for _ in "rgb"])

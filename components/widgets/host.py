@@ -8,7 +8,6 @@ costs its own bytes only; and its differ shifts the indices of nested deletes tw
 shrink. `read` gives the items back as values.
 """
 
-import html
 import json
 import re
 from collections.abc import Iterable
@@ -84,14 +83,10 @@ def _read(part: Any) -> Any:
 def head() -> str:
     """The style sheet and the scripts of all widgets, for `launch(head=…)`. Nothing in it comes from another host."""
     gr.set_static_paths([PLOTLY])
-    css = "\n".join(
-        (ASSETS / "css" / f"{name}.css").read_text("utf-8") for name in SHEETS
-    )
-    scripts = "\n".join(
-        (ASSETS / "js" / f"{name}.js").read_text("utf-8") for name in SCRIPTS
-    )
+    css = "\n".join((ASSETS / "css" / f"{name}.css").read_text("utf-8") for name in SHEETS)
+    scripts = "\n".join((ASSETS / "js" / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
     address = json.dumps(f"gradio_api/file={quote(PLOTLY.as_posix())}")
     for text, tag in ((css, "style"), (scripts, "script")):
         if re.search(f"</{tag}", text, re.IGNORECASE):
             raise ValueError(f"an asset would close its own <{tag}> element")
-    return f"<style>{css}</style><script>{scripts}\nwindow.decodescope.plotly = {html.unescape(address)};</script>"
+    return f"<style>{css}</style><script>{scripts}\nwindow.decodescope.plotly = {address};</script>"

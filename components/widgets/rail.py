@@ -22,9 +22,7 @@ class Station:
     tone: Tone = ""
 
 
-def build(
-    elem_id: str, label: str, *, variant: Literal["rail", "status"] = "rail"
-) -> gr.HTML:
+def build(elem_id: str, label: str, *, variant: Literal["rail", "status"] = "rail") -> gr.HTML:
     """The component; its event `select` carries {"id": station id}."""
     return host.widget("rail", elem_id, label, variant=variant)
 
@@ -35,8 +33,6 @@ def value(stations: Sequence[Station], *, active: str | None = None) -> dict[str
     Items: [id, title, result, note, tone].
     """
     return {
-        "stations": host.items(
-            [one.id, one.title, one.result, one.note, one.tone] for one in stations
-        ),
+        "stations": host.items([one.id, one.title, one.result, one.note, one.tone] for one in stations),
         "active": active,
     }

@@ -71,9 +71,7 @@ def value(
     if key is not None and len(key) != len(rows):
         raise ValueError(f"{len(key)} keys for {len(rows)} rows")
     return {
-        "columns": host.items(
-            [one.label, one.align, one.help, one.mono] for one in columns
-        ),
+        "columns": host.items([one.label, one.align, one.help, one.mono] for one in columns),
         "rows": host.items([_cell(cell) for cell in row] for row in rows),
         "keys": None if key is None else host.items(key),
         "selected": selected,

@@ -2,24 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import gradio as gr
 
 from components.widgets import host
 
-Role = Literal["", "system", "user", "assistant", "tool", "scaffold"]
-State = Literal["computed", "reused", "sampled", "forced"]
-
 
 @dataclass(frozen=True)
 class Chip:
-    """One token. `position` counts over the whole context and is what a click gives back."""
+    """One token.
+
+    `position` counts over the whole context and is what a click gives back. `role` is system, user, assistant, tool or
+    scaffold and gives the colour; `state` is computed, reused, sampled or forced and gives the fill and the line.
+    """
 
     text: str
     position: int
-    role: Role = "scaffold"
-    state: State = "computed"
+    role: str = "scaffold"
+    state: str = "computed"
     title: str = ""
 
 
@@ -29,7 +30,7 @@ class Group:
 
     chips: Sequence[Chip]
     label: str = ""
-    role: Role = ""
+    role: str = ""
     note: str = ""
     as_text: bool = False
 
@@ -50,9 +51,7 @@ def value(
     Items: groups [label, role, note, as_text]; chips [group, text, position, role, state, title]; legend [role, label].
     """
     return {
-        "groups": host.items(
-            [group.label, group.role, group.note, group.as_text] for group in groups
-        ),
+        "groups": host.items([group.label, group.role, group.note, group.as_text] for group in groups),
         "chips": host.items(
             [index, chip.text, chip.position, chip.role, chip.state, chip.title]
             for index, group in enumerate(groups)

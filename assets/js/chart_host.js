@@ -1,0 +1,98 @@
+// A plotly figure, redrawn in place; its colours are custom properties, read again when the theme changes.
+decodescope.views.chart_host = (root, send, props) => {
+  const { make, attribute, onTheme } = decodescope;
+  const plot = make("div", "plot");
+  plot.setAttribute("role", "img");
+  const fold = make("details", "numbers");
+  const heading = make("summary");
+  const numbers = make("div");
+  fold.append(heading, numbers);
+  root.replaceChildren(plot, fold);
+  const table = decodescope.table(numbers, ({ key }) => send({ x: null, y: null, key }), props.label, 320);
+  let text = "";
+  let figure = null;
+  let frame = 0;
+  let listening = false;
+
+  const config = { displayModeBar: false, displaylogo: false, doubleClick: "reset", scrollZoom: false };
+
+  async function draw() {
+    frame = 0;
+    if (!figure || !plot.clientWidth) return; // in a hidden panel: drawn when it gets a width
+    const Plotly = await decodescope.loadPlotly();
+    const { data, layout } = dress(figure, plot);
+    layout.width = plot.clientWidth;
+    layout.uirevision ??= "keep";
+    await Plotly.react(plot, data, layout, config);
+    if (listening) return;
+    listening = true;
+    plot.on("plotly_click", ({ points: [point] }) => {
+      const trace = figure.data[point.curveNumber];
+      const key = Array.isArray(trace.customdata) ? trace.customdata[point.pointNumber] : point.customdata;
+      send({ x: plain(point.x), y: plain(point.y), key: key ?? null });
+    });
+  }
+
+  function later() {
+    if (!frame) frame = requestAnimationFrame(() => draw().catch(failed));
+  }
+
+  function failed(error) {
+    console.error("chart not drawn:", error);
+    fold.open = true;
+  }
+
+  const plain = (value) => (value === undefined ? null : value);
+  let width = 0;
+  new ResizeObserver(() => {
+    if (plot.clientWidth !== width) later();
+    width = plot.clientWidth;
+  }).observe(plot);
+  onTheme(plot, later);
+
+  return {
+    update(value) {
+      plot.style.height = `${value.height}px`;
+      attribute(plot, "aria-label", value.label);
+      fold.hidden = !value.numbers;
+      if (value.numbers) {
+        heading.textContent = value.title;
+        table.update(value.numbers);
+      }
+      if (value.figure === text) return;
+      text = value.figure;
+      figure = JSON.parse(text);
+      plot.classList.toggle("pick", figure.data.some((trace) => trace.customdata));
+      later();
+    },
+  };
+
+  // A copy of the figure as plotly wants it: colours of the theme, and texts that plotly cannot take for markup.
+  function dress(source, node) {
+    const style = getComputedStyle(node);
+    const texts = new Set(["text", "hovertext", "name", "ticktext", "tickvals", "categoryarray", "labels", "x", "y", "customdata"]);
+    const visit = (value, isText) => {
+      if (typeof value === "string") {
+        if (isText) return value.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\n/g, "<br>");
+        const name = /^var\((--[\w-]+)\)$/.exec(value);
+        return name ? style.getPropertyValue(name[1]).trim() || "#888" : value;
+      }
+      if (Array.isArray(value)) return value.map((entry) => visit(entry, isText));
+      if (!value || typeof value !== "object") return value;
+      return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, visit(entry, isText || texts.has(key))]));
+    };
+    return visit(source, false);
+  }
+};
+
+// plotly.min.js from this server, once, when the first chart is drawn.
+decodescope.loadPlotly = () => {
+  decodescope.plotlyLoaded ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = new URL(decodescope.plotly, document.baseURI).href;
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => reject(new Error(`no answer for ${script.src}`));
+    document.head.append(script);
+  });
+  return decodescope.plotlyLoaded;
+};

@@ -1,0 +1,184 @@
+// A matrix of 8-bit values as a picture in the theme's ramp, with sparse axis labels and a read-out of one cell.
+decodescope.views.heatmap = (root, send) => {
+  const { make, attribute, onTheme } = decodescope;
+  const frame = make("div", "heat");
+  const scroll = make("div", "heat-scroll");
+  const canvas = make("canvas", "heat-cells");
+  const marks = make("div", "heat-marks");
+  const over = make("div", "heat-over");
+  const chosen = make("div", "heat-chosen");
+  const xs = make("div", "heat-x");
+  const ys = make("div", "heat-y");
+  const foot = make("div", "heat-foot");
+  const readout = make("output", "heat-read");
+  const scale = make("canvas", "heat-scale");
+  const [lowest, highest] = [make("span"), make("span")];
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "img");
+  marks.append(canvas, over, chosen);
+  scroll.append(ys, marks, xs);
+  foot.append(readout, lowest, scale, highest);
+  frame.append(scroll, foot);
+  root.replaceChildren(frame);
+  scale.width = 128;
+  scale.height = 1;
+  let now = null; // the value in sight
+  let grey = null; // Uint8Array [rows * columns], 0 where there is no value
+  let picture = "";
+  let size = [1, 1]; // pixels a column, a row
+  let at = null; // [row, column] under the pointer or the keys
+
+  function ramp() {
+    const style = getComputedStyle(frame);
+    const stops = [0, 1, 2, 3, 4].map((stop) => {
+      const hex = style.getPropertyValue(`--heat-${stop}`).trim().slice(1);
+      return [0, 2, 4].map((from) => Number.parseInt(hex.slice(from, from + 2), 16));
+    });
+    return Array.from({ length: 255 }, (_, level) => {
+      const place = (level / 254) * 4;
+      const left = Math.min(Math.floor(place), 3);
+      return stops[left].map((channel, index) => channel + (stops[left + 1][index] - channel) * (place - left));
+    });
+  }
+
+  function paint() {
+    if (!grey) return;
+    const colours = ramp();
+    fillImage(canvas, now.columns, now.rows, (index) => grey[index] && colours[grey[index] - 1]);
+    fillImage(scale, 128, 1, (index) => colours[2 * index]);
+  }
+
+  function fillImage(target, width, height, colour) {
+    target.width = width;
+    target.height = height;
+    const context = target.getContext("2d");
+    const image = context.createImageData(width, height);
+    for (let index = 0; index < width * height; index++) {
+      const rgb = colour(index);
+      if (rgb) image.data.set([rgb[0], rgb[1], rgb[2], 255], 4 * index);
+    }
+    context.putImageData(image, 0, 0);
+  }
+
+  async function decode(source, rows, columns) {
+    const image = new Image();
+    image.src = source;
+    await image.decode();
+    if (source !== picture) return; // a newer one came meanwhile
+    const sheet = new OffscreenCanvas(columns, rows).getContext("2d", { willReadFrequently: true });
+    sheet.drawImage(image, 0, 0);
+    grey = sheet.getImageData(0, 0, columns, rows).data.filter((_, index) => index % 4 === 0);
+    layOut();
+    paint();
+    read();
+  }
+
+  function layOut() {
+    if (!now || !frame.clientWidth) return;
+    const labelWidth = Math.min(120, 12 + 7 * Math.max(...now.y.map((label) => label.length), 1));
+    const room = frame.clientWidth - labelWidth - 2;
+    const wide = Math.max(Math.min(room / now.columns, 26), now.columns <= 64 ? 8 : 0);
+    const tall = Math.max(Math.min(wide, 560 / now.rows), Math.min(18, 420 / now.rows));
+    size = [wide, tall];
+    canvas.style.width = `${wide * now.columns}px`;
+    canvas.style.height = `${tall * now.rows}px`;
+    scroll.style.setProperty("--heat-labels", `${labelWidth}px`);
+    axis(ys, now.y, tall, 15, "top");
+    axis(xs, now.x, wide, 15, "left");
+    place(chosen, now.selected);
+  }
+
+  // As many labels as fit, at even steps from the first.
+  function axis(node, labels, pitch, room, side) {
+    const every = Math.max(1, Math.ceil(room / pitch));
+    const shown = [];
+    labels.forEach((label, index) => {
+      if (index % every) return;
+      const mark = make("span", "", label);
+      mark.title = label;
+      mark.style[side] = `${(index + 0.5) * pitch}px`;
+      shown.push(mark);
+    });
+    node.replaceChildren(...shown);
+  }
+
+  function place(node, cell) {
+    node.hidden = !cell;
+    if (!cell) return;
+    node.style.transform = `translate(${cell[1] * size[0]}px, ${cell[0] * size[1]}px)`;
+    node.style.width = `${size[0]}px`;
+    node.style.height = `${size[1]}px`;
+  }
+
+  function read() {
+    const cell = at || now.selected;
+    place(over, at);
+    if (!cell || !grey) {
+      readout.textContent = "";
+      return;
+    }
+    const [row, column] = cell;
+    const level = grey[row * now.columns + column];
+    const value = now.low + ((level - 1) / 254) * (now.high - now.low);
+    const digits = Math.min(Math.max(Math.ceil(-Math.log10(now.step)), 0), 6);
+    const shown = level ? value.toFixed(digits) + (now.unit && ` ${now.unit}`) : "–";
+    readout.textContent = `${now.y[row]} × ${now.x[column]}: ${shown}`;
+  }
+
+  function cellAt(event) {
+    const edge = canvas.getBoundingClientRect();
+    const clip = (value, count) => Math.min(Math.max(Math.floor(value), 0), count - 1);
+    return [clip((event.clientY - edge.top) / size[1], now.rows), clip((event.clientX - edge.left) / size[0], now.columns)];
+  }
+
+  canvas.addEventListener("pointermove", (event) => {
+    at = now && cellAt(event);
+    if (now) read();
+  });
+  canvas.addEventListener("pointerleave", () => {
+    at = null;
+    if (now) read();
+  });
+  canvas.addEventListener("click", (event) => {
+    const [row, column] = cellAt(event);
+    send({ row, column });
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    const [row, column] = at || now.selected || [0, 0];
+    if (move) {
+      at = [Math.min(Math.max(row + move[0], 0), now.rows - 1), Math.min(Math.max(column + move[1], 0), now.columns - 1)];
+      read();
+    } else if (event.key === "Enter" || event.key === " ") send({ row, column });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  let width = 0;
+  new ResizeObserver(() => {
+    if (frame.clientWidth !== width) layOut();
+    width = frame.clientWidth;
+  }).observe(frame);
+  onTheme(frame, paint);
+
+  return {
+    update(value) {
+      const parse = (item) => JSON.parse(item);
+      now = { ...value, x: Array.from(value.x, parse), y: Array.from(value.y, parse), selected: value.selected && Array.from(value.selected) };
+      attribute(canvas, "aria-label", value.label);
+      lowest.textContent = number(value.low);
+      highest.textContent = number(value.high) + (value.unit && ` ${value.unit}`);
+      if (value.png === picture) {
+        layOut();
+        if (grey) read();
+        return;
+      }
+      picture = value.png;
+      decode(value.png, value.rows, value.columns).catch((error) => console.error("matrix not drawn:", error));
+    },
+  };
+
+  function number(value) {
+    return String(Number(value.toPrecision(3)));
+  }
+};

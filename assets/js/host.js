@@ -1,0 +1,149 @@
+// What all widgets share. Texts reach the page as text nodes only: no innerHTML, no template, no eval.
+window.decodescope = (() => {
+  const views = {};
+  const themed = new Set();
+
+  // Gradio calls this once a component is mounted. `send` brings a choice back to Python as the event "select".
+  function mount(name, element, props, trigger, watch) {
+    const root = element.firstElementChild || element;
+    const view = views[name](root, (data) => trigger("select", data), props);
+    const draw = () => {
+      if (props.value && typeof props.value === "object") view.update(props.value);
+    };
+    watch("value", draw);
+    // Not inside gradio's effect, which would then follow every item that is read.
+    queueMicrotask(draw);
+  }
+
+  function make(tag, name, text) {
+    const node = document.createElement(tag);
+    if (name) node.className = name;
+    if (text !== undefined) node.textContent = text;
+    return node;
+  }
+
+  function attribute(node, name, value) {
+    if (value === null || value === undefined || value === "" || value === false) node.removeAttribute(name);
+    else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  }
+
+  // Nodes kept in step with a list of JSON items: an unchanged item leaves its node alone.
+  function list(create, patch) {
+    let known = [];
+    const nodes = [];
+    return {
+      nodes,
+      update(items) {
+        const next = Array.from(items);
+        next.forEach((item, index) => {
+          if (known[index] === item) return;
+          const value = JSON.parse(item);
+          if (index >= nodes.length) nodes.push(create(value, index));
+          patch(nodes[index], value, index);
+        });
+        for (const node of nodes.splice(next.length)) node.remove();
+        known = next;
+      },
+      reset() {
+        for (const node of nodes.splice(0)) node.remove();
+        known = [];
+      },
+    };
+  }
+
+  const INVISIBLE = /([␣⏎⇥␍]+|⟨[0-9A-FU+]{2,8}⟩)/;
+
+  // Token text, with the marks that stand for white space and bytes set fainter.
+  function tokenText(node, text) {
+    const parts = text.split(INVISIBLE);
+    if (parts.length === 1) node.textContent = text;
+    else node.replaceChildren(...parts.map((part, index) => (index % 2 ? make("span", "ws", part) : part)).filter((part) => part));
+  }
+
+  // Scroll `box`, and only it, so that `node` shows.
+  function reveal(box, node) {
+    const outer = box.getBoundingClientRect();
+    const inner = node.getBoundingClientRect();
+    const head = box.querySelector("thead");
+    const top = outer.top + (head ? head.offsetHeight : 0);
+    if (inner.top < top) box.scrollTop -= top - inner.top + 6;
+    else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 6;
+    if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + 12;
+    else if (inner.right > outer.right) box.scrollLeft += inner.right - outer.right + 12;
+  }
+
+  function shows(box, node) {
+    const outer = box.getBoundingClientRect();
+    const inner = node.getBoundingClientRect();
+    return inner.bottom > outer.top && inner.top < outer.bottom && inner.right > outer.left && inner.left < outer.right;
+  }
+
+  // One of many marked as current. While it moves on to the newest item the box follows, unless a person scrolled away.
+  function current(box) {
+    let marked = null;
+    return {
+      get node() {
+        return marked;
+      },
+      set(node, newest) {
+        if (node === marked) return;
+        const follow = !marked || !marked.isConnected || !newest || shows(box, marked);
+        if (marked) marked.removeAttribute("aria-current");
+        marked = node;
+        if (!node) return;
+        node.setAttribute("aria-current", "true");
+        if (follow) reveal(box, node);
+      },
+    };
+  }
+
+  // Arrow keys among `nodes()`, one of which Tab reaches; Enter, space or a click picks.
+  function roving(box, selector, nodes, pick) {
+    let stop = null;
+    const settle = (node) => {
+      if (stop && stop !== node) stop.tabIndex = -1;
+      stop = node;
+      if (stop) stop.tabIndex = 0;
+    };
+    const moves = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+    box.addEventListener("click", (event) => {
+      const node = event.target.closest(selector);
+      if (!node || !box.contains(node) || String(window.getSelection())) return;
+      settle(node);
+      pick(node);
+    });
+    box.addEventListener("keydown", (event) => {
+      const node = event.target.closest(selector);
+      if (!node || event.altKey || event.ctrlKey || event.metaKey) return;
+      if (event.key === "Enter" || event.key === " ") pick(node);
+      else if (event.key in moves) {
+        const all = nodes();
+        const place = Math.min(Math.max(all.indexOf(node) + moves[event.key], 0), all.length - 1);
+        settle(all[place]);
+        all[place].focus({ preventScroll: true });
+        reveal(box, all[place]);
+      } else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    // After each update: the reachable one must still be there.
+    return (preferred) => {
+      if (preferred && document.activeElement !== stop) settle(preferred);
+      else if (!stop || !stop.isConnected) settle(nodes()[0] || null);
+    };
+  }
+
+  // Call `draw` whenever gradio switches between light and dark, which it does by a class of the body.
+  function onTheme(node, draw) {
+    themed.add({ node, draw });
+  }
+  const redraw = () => {
+    for (const entry of themed) {
+      if (entry.node.isConnected) entry.draw();
+      else themed.delete(entry);
+    }
+  };
+  new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+
+  return { views, mount, make, attribute, list, tokenText, reveal, current, roving, onTheme };
+})();

@@ -1,0 +1,75 @@
+// A table that is changed in place: a row whose cells are the same keeps its nodes.
+decodescope.table = (root, send, label, height) => {
+  const { make, attribute, list, tokenText, current, roving } = decodescope;
+  const caption = make("div", "table-caption");
+  const box = make("div", "table-box");
+  const table = make("table");
+  const head = table.createTHead().insertRow();
+  const body = table.createTBody();
+  attribute(table, "aria-label", label);
+  if (height) box.style.maxHeight = `${height}px`;
+  box.append(table);
+  root.replaceChildren(caption, box);
+  let columns = [];
+  let keys = null;
+  let shape = "";
+
+  const heads = list(
+    () => {
+      const node = make("th");
+      node.scope = "col";
+      return head.appendChild(node);
+    },
+    (node, [text, align, help]) => {
+      node.textContent = text;
+      node.className = align;
+      attribute(node, "title", help);
+    },
+  );
+  const rows = list(
+    () => {
+      const node = body.insertRow();
+      for (const [, align, , mono] of columns) {
+        node.insertCell().className = `${align}${mono || align === "right" ? " mono" : ""}`;
+      }
+      return node;
+    },
+    (node, cells) => cells.forEach((cell, index) => fill(node.cells[index], cell)),
+  );
+  const marked = current(box);
+  const choose = (node) => keys && send({ row: rows.nodes.indexOf(node), key: JSON.parse(keys[rows.nodes.indexOf(node)]) });
+  const settle = roving(box, "tbody tr", () => (keys ? rows.nodes : []), choose);
+
+  function fill(node, cell) {
+    const [text, tone, bar, title] = typeof cell === "string" ? [cell, "", null, ""] : cell;
+    if (node.classList.contains("mono")) tokenText(node, text);
+    else node.textContent = text;
+    attribute(node, "data-tone", tone);
+    attribute(node, "title", title);
+    node.classList.toggle("bar", bar !== null);
+    if (bar !== null) node.style.setProperty("--bar", `${100 * bar}%`);
+  }
+
+  return {
+    update(value) {
+      const next = Array.from(value.columns).join();
+      if (next !== shape) rows.reset();
+      shape = next;
+      columns = Array.from(value.columns, (item) => JSON.parse(item));
+      keys = value.keys && Array.from(value.keys);
+      caption.textContent = value.caption;
+      caption.hidden = !value.caption;
+      heads.update(value.columns);
+      rows.update(value.rows);
+      table.classList.toggle("pick", keys !== null);
+      for (const node of rows.nodes) {
+        if (keys && !node.hasAttribute("tabindex")) node.tabIndex = -1;
+        if (!keys) node.removeAttribute("tabindex");
+      }
+      const chosen = value.selected === null ? null : rows.nodes[value.selected] || null;
+      marked.set(chosen, chosen === rows.nodes[rows.nodes.length - 1]);
+      settle(chosen);
+    },
+  };
+};
+decodescope.views.table = (root, send, props) => decodescope.table(root, send, props.label, props.height);
