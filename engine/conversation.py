@@ -1,0 +1,244 @@
+"""Turns of a conversation: render, reuse the cache, prefill, decode, and again; one piece of work at a time."""
+
+import importlib.metadata
+import platform
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from engine import kv_cache
+from engine.decode import Turn
+from engine.experiment import Experiment, ExperimentError, Forced, Message, parse_experiment
+from engine.limits import check_id, check_prompt
+from engine.model import LoadedModel
+from engine.stages.template import render, render_raw
+from engine.stages.tokens import tokenise
+from engine.trace import Event, Parted, Rendered, Stepped, Stopped, Trace
+
+_LIBRARIES = ("torch", "transformers", "tokenizers", "llguidance", "numpy")
+
+#: Ends of a turn after which another token may still be chosen.
+_OPEN = frozenset({"cancelled", "no_candidate", "error"})
+
+
+def versions() -> dict[str, str]:
+    """The versions that a trace depends on."""
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in _LIBRARIES}
+
+
+class Conversation:
+    """A run of an experiment that can be stepped, taken back, steered and cancelled.
+
+    Everything the model does is in `trace`, which is replaced and never changed. Errors that a person can mend become
+    `Stopped(reason="error")` and the cache goes back. All methods belong on the one thread that calls the model.
+    """
+
+    def __init__(self, loaded: LoadedModel, experiment: Experiment, *, cache_budget: int | None = None) -> None:
+        """No model work. `cache_budget` limits the bytes of the KV cache that a turn may come to need."""
+        self.loaded = loaded
+        self.trace = Trace(experiment, loaded.facts, versions())
+        self.turn: Turn | None = None  # the current one; None before the first, and where one could not begin
+        self._index = -1  # of the newest turn that was begun
+        self._cache_budget = cache_budget
+        self._generator = torch.Generator(loaded.device).manual_seed(experiment.sampling.seed)
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.trace.experiment
+
+    @property
+    def finished(self) -> bool:
+        """True when the last turn of the experiment has stopped, or an error has stopped the whole."""
+        stopped = self._stopped
+        return stopped is not None and (stopped.reason == "error" or self._index >= len(self.experiment.follow_ups))
+
+    @property
+    def cache_bytes(self) -> int:
+        return self.turn.kv_bytes if self.turn else 0
+
+    def advance(self) -> tuple[Event, ...]:
+        """The next piece of work, at most one forward; () when nothing is left to do.
+
+        A turn's first piece gives (Rendered, Prefilled), each later one (Stepped,) or (Stepped, Stopped). After
+        `cancel` the turn goes on where it was.
+        """
+        stopped = self._stopped
+        if stopped is not None and stopped.reason == "cancelled":
+            self._drop_last_event()
+        elif stopped is not None and self.finished:
+            return ()
+        events: list[Event] = []
+        failure: tuple[str, str] | None = None
+        try:
+            self._work(events)
+        except ExperimentError as error:
+            failure = (error.message, error.path)
+        except (RuntimeError, MemoryError) as error:
+            if not kv_cache.is_out_of_memory(error):
+                raise
+            failure = ("memory ran out and the cache was given back; ask for fewer tokens or shorten the prompt", "")
+        if failure is not None:
+            # Outside the except blocks: a traceback would keep the failed forward's tensors alive.
+            self.release()
+            message, path = failure
+            text = self.turn.held_text() if self.turn else ""
+            events.append(Stopped(self._index, "error", {"message": message, "path": path}, text))
+        self.trace = replace(self.trace, events=(*self.trace.events, *events))
+        return tuple(events)
+
+    def back(self) -> bool:
+        """Take back the newest token of the current turn, and its end; False when the turn has no token."""
+        if self.turn is None or not self.turn.answer:
+            return False
+        while not isinstance(self.trace.events[-1], Stepped):
+            self._drop_last_event()
+        self._drop_last_event()
+        self.turn.back()
+        return True
+
+    def force(self, step: int, token_id: int) -> None:
+        """Go back to `step` of the current turn; the next `advance` takes `token_id` there.
+
+        Choices at later steps of the turn belonged to the branch that is left, and go. Choosing what the draw gave
+        anyway takes a former choice back. Raises `ExperimentError` for a step that is not reached or an unknown id.
+        """
+        made = len(self.turn.answer) if self.turn else 0
+        ended = self._stopped is not None and self._stopped.reason not in _OPEN
+        if self.turn is None or not 0 <= step <= made - ended:
+            raise ExperimentError("step", f"the turn has {made} tokens so far{', and has ended' if ended else ''}")
+        check_id(token_id, self.loaded.facts, "token_id")
+        steps = self.trace.steps(self.turn.index)
+        while len(self.turn.answer) > step:
+            self.back()
+        if self._stopped is not None:
+            self._drop_last_event()
+        turn = self._index
+        kept = [item for item in self.experiment.forced if (item.turn, item.step) < (turn, step) or item.turn > turn]
+        if step == len(steps) or _natural_id(steps[step]) != token_id:
+            kept.append(Forced(turn=turn, step=step, token_id=token_id))
+        self._change(forced=[item.model_dump() for item in kept])
+
+    def say(self, text: str) -> None:
+        """Add a user turn, which the next `advance` begins. Raises `ExperimentError` before the last one has stopped.
+
+        A turn that was cancelled first ends with a forced end-of-sequence token, so that the experiment alone gives
+        the same trace.
+        """
+        if not self.finished:
+            raise ExperimentError("follow_ups", "the turn before has not ended")
+        stopped = self._stopped
+        if self.turn is None or (stopped is not None and stopped.reason == "error"):
+            raise ExperimentError("follow_ups", "the run ended with an error; start anew")
+        if stopped is not None and stopped.reason == "cancelled":
+            if not self.loaded.facts.eos_ids or self.experiment.mistake == "eos_not_watched":
+                raise ExperimentError("follow_ups", "a cancelled turn needs an end-of-sequence token to end with")
+            self.force(len(self.turn.answer), self.loaded.facts.eos_ids[0])
+        self._change(follow_ups=[*self.experiment.follow_ups, text])
+
+    def cancel(self) -> None:
+        """Stop a running turn where it is; the next `advance` goes on."""
+        if self.turn is None or self._stopped is not None:
+            return
+        stopped = Stopped(self._index, "cancelled", {"step": len(self.turn.answer)}, self.turn.held_text())
+        self.trace = replace(self.trace, events=(*self.trace.events, stopped))
+
+    def release(self) -> None:
+        """Give the cache back; the next `advance` builds it anew in one forward over all ids."""
+        if self.turn is not None:
+            self.turn.cache = None
+
+    # How it is done.
+
+    @property
+    def _stopped(self) -> Stopped | None:
+        """The end of the current turn, which is always the newest event."""
+        newest = self.trace.events[-1] if self.trace.events else None
+        return newest if isinstance(newest, Stopped) else None
+
+    def _work(self, events: list[Event]) -> None:
+        """Do the next piece and put what happened into `events`, as far as it gets."""
+        if self._index < 0 or self._stopped is not None:
+            self._begin_turn(events)
+        elif self.turn is not None:
+            events += self.turn.step(self.experiment.forced_token(self._index, len(self.turn.answer)))
+
+    def _begin_turn(self, events: list[Event]) -> None:
+        """Render the history, keep what the cache has of it, compute the rest."""
+        former, self.turn = self.turn, None
+        self._index += 1
+        rendered = self._render()
+        prompt_ids = rendered.token_ids.tolist()
+        cached = former.cached_ids if former else ()
+        common = kv_cache.common_prefix(cached, prompt_ids)
+        # The last position is always computed: its logits are what the first step needs.
+        reused = min(common, len(prompt_ids) - 1)
+        cache = former.cache if former and reused > 0 else None
+        if cache is None or not kv_cache.cut_back(cache, reused):
+            cache, reused = None, 0
+        parted = None
+        if common < min(len(cached), len(prompt_ids)):
+            parted = Parted(common, cached_id=cached[common], new_id=prompt_ids[common])
+        events.append(replace(rendered, reused=reused, parted=parted))
+        check_prompt(self.experiment, self.loaded.facts, len(prompt_ids), self._cache_budget)
+        self.turn = Turn(self.loaded, self.experiment, self._index, prompt_ids, cache, self._generator)
+        events.append(self.turn.prefill())
+
+    def _render(self) -> Rendered:
+        """The current turn as text and tokens; nothing is said yet of the cache."""
+        experiment, tokenizer = self.experiment, self.loaded.tokenizer
+        if experiment.prompt is not None:
+            text, spans = render_raw(experiment.prompt)
+        else:
+            text, spans = render(tokenizer, self._messages())
+        tokens = tokenise(
+            tokenizer,
+            text,
+            spans,
+            templated=experiment.prompt is None,
+            obey_marks=experiment.obey_marks_in_content,
+        )
+        return Rendered(
+            turn=self._index,
+            text=text,
+            spans=spans,
+            token_ids=tokens.ids,
+            span_index=tokens.span_index,
+            pieces=tokens.pieces,
+            token_bytes=tokens.token_bytes,
+            special=tokens.special,
+            marks_in_content=tokens.marks_in_content,
+            reused=0,
+            parted=None,
+        )
+
+    def _messages(self) -> list[Message]:
+        """The history up to the current turn: the experiment's messages, then answers and follow-ups in turn."""
+        messages = list(self.experiment.messages or ())
+        for turn, text in enumerate(self.experiment.follow_ups[: self._index]):
+            messages += [
+                Message(role="assistant", content=self.trace.answer(turn)),
+                Message(role="user", content=text),
+            ]
+        return messages
+
+    def _drop_last_event(self) -> None:
+        self.trace = replace(self.trace, events=self.trace.events[:-1])
+
+    def _change(self, **fields: object) -> None:
+        """Change fields of the experiment, validated as if the whole had come from outside."""
+        data = self.experiment.model_dump() | fields
+        changed = parse_experiment(data, models=[self.experiment.model], tools=self.experiment.tools)
+        self.trace = replace(self.trace, experiment=changed)
+
+
+def _natural_id(step: Stepped) -> int:
+    """What would have been taken had nobody chosen: the draw, or the best candidate of a greedy step."""
+    return step.draw.drawn_id if step.draw else int(step.candidate_ids[0])
+
+
+def run(loaded: LoadedModel, experiment: Experiment) -> Iterator[Event]:
+    """Run an experiment to its end and yield what happens."""
+    conversation = Conversation(loaded, experiment)
+    while events := conversation.advance():
+        yield from events

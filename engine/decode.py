@@ -1,0 +1,261 @@
+"""The decode loop of one turn, by hand: prefill once, then one token at a time, each way back open."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from transformers import Cache
+
+from engine import kv_cache
+from engine.experiment import Experiment, ExperimentError
+from engine.limits import check_id, context_limit
+from engine.model import LoadedModel
+from engine.stages.candidates import best_eos, follow
+from engine.stages.detokenizer import Detokenizer, State
+from engine.stages.forward import forward
+from engine.stages.grammar import GrammarProcessor
+from engine.stages.inputs import make_inputs
+from engine.stages.processors import Chain, NoCandidate, Snapshot, bad_word_ids, build_chain
+from engine.stages.sampling import draw, greedy
+from engine.stages.stopping import StopRule
+from engine.stages.vocabulary import vocabulary
+from engine.trace import Draw, Event, Prefilled, Shape, Stepped, Stopped
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """The logits of the next token [vocab] float32, and what the forward that gave them was fed."""
+
+    logits: torch.Tensor
+    shapes: dict[str, Shape]
+    first: int  # first position computed
+    last: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Before:
+    """What a step changes beside ids and cache, as it was before it."""
+
+    random: torch.Tensor  # state of the generator
+    text: State
+
+
+class Turn:
+    """One turn in progress. The last sampled token is in `answer` but not in the cache: nobody has fed it yet.
+
+    `cache` holds the first positions of the prompt already, those a former turn left; None stands for a cache given
+    back, which the next forward builds anew. The generator belongs to the run and is drawn from in turn.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        experiment: Experiment,
+        index: int,
+        prompt_ids: Sequence[int],
+        cache: Cache | None,
+        generator: torch.Generator,
+    ) -> None:
+        """Build the chain. Raises `ExperimentError` for a grammar that does not compile or ids out of range."""
+        self.index = index
+        self.prompt_ids = tuple(prompt_ids)
+        self.answer: list[int] = []
+        self.cache = cache
+        self._loaded = loaded
+        self._experiment = experiment
+        self._generator = generator
+        self._before: list[Before] = []
+        self._own: Computed | None = None  # of the prompt's last row: the first step's logits
+        self._context = torch.tensor([self.prompt_ids], dtype=torch.long, device=loaded.device)  # [1, prompt + answer]
+        self._vocabulary = vocabulary(loaded.tokenizer)
+        self._detokenizer = Detokenizer(loaded.tokenizer, experiment.stop.stop_strings)
+        self._grammar = self._make_grammar()
+        self.chain = self._make_chain()
+        self._rule = StopRule(
+            prompt_tokens=len(self.prompt_ids),
+            max_new_tokens=experiment.stop.max_new_tokens,
+            context=context_limit(experiment, loaded.facts),
+            eos_ids=() if experiment.mistake == "eos_not_watched" else loaded.facts.eos_ids,
+        )
+
+    def prefill(self) -> Prefilled:
+        """Compute the prompt's positions that the cache does not hold, in one forward."""
+        self._own = computed = self._compute()
+        return Prefilled(
+            turn=self.index,
+            first=computed.first,
+            last=computed.last,
+            shapes=computed.shapes,
+            kv_tokens=self.kv_tokens,
+            kv_bytes=self.kv_bytes,
+            seconds=computed.seconds,
+        )
+
+    def step(self, forced: int | None = None) -> tuple[Event, ...]:
+        """Choose the next token; `forced` overrides the draw, which is made all the same.
+
+        Gives (Stepped,), (Stepped, Stopped), or (Stopped,) where the chain left nothing to choose.
+        """
+        computed = self._next_logits()
+        started = time.perf_counter()
+        before = Before(self._generator.get_state(), self._detokenizer.snapshot())
+        try:
+            snapshots = self.chain.run(self._context, computed.logits)
+        except NoCandidate as error:
+            evidence = {"stage": error.stage, "step": len(self.answer)}
+            return (Stopped(self.index, "no_candidate", evidence, self.held_text()),)
+        token_id, drawn = self._choose(snapshots, forced)
+        stepped = self._record(computed, snapshots, token_id, drawn, forced is not None)
+        self._before.append(before)
+        self._append(token_id)
+        piece = self._detokenizer.push(token_id)
+        stepped = replace(
+            stepped,
+            text=piece.text,
+            held_bytes=piece.held_bytes,
+            overhead_seconds=time.perf_counter() - started,
+        )
+        verdict = self._rule.check(
+            token_id=token_id,
+            new_tokens=len(self.answer),
+            match=piece.stop,
+            grammar_ended=self._grammar is not None and self._grammar.ended(self.answer),
+        )
+        if verdict is None:
+            return (stepped,)
+        reason, evidence = verdict
+        return stepped, Stopped(self.index, reason, evidence, "" if piece.stop else self.held_text())
+
+    def back(self) -> None:
+        """Take the newest token back: text, generator and cache are as they were before its step.
+
+        The token before it is fed anew by the next step, so that the same shapes give the same bits.
+        """
+        before = self._before.pop()
+        self._generator.set_state(before.random)
+        self._detokenizer.restore(before.text)
+        self.answer.pop()
+        self._context = self._context[:, :-1]
+        fed = max(0, len(self.answer) - 1)
+        if self.cache is not None and not kv_cache.cut_back(self.cache, len(self.prompt_ids) + fed):
+            self.cache = None
+
+    def held_text(self) -> str:
+        """What is held back now, as it would be shown if the turn ended here."""
+        state = self._detokenizer.snapshot()
+        text = self._detokenizer.flush()
+        self._detokenizer.restore(state)
+        return text
+
+    @property
+    def kv_tokens(self) -> int:
+        return 0 if self.cache is None else kv_cache.tokens(self.cache)
+
+    @property
+    def kv_bytes(self) -> int:
+        return 0 if self.cache is None else kv_cache.measured_bytes(self.cache)
+
+    @property
+    def cached_ids(self) -> tuple[int, ...]:
+        """The ids whose positions the cache holds."""
+        return (*self.prompt_ids, *self.answer)[: self.kv_tokens]
+
+    def _compute(self) -> Computed:
+        """One forward over every position that the cache lacks: the whole prompt, or the one newest token."""
+        ids = (*self.prompt_ids, *self.answer)
+        mistake = self._experiment.mistake if self.answer else None
+        if mistake == "history_reencoded":
+            self.cache = None
+        elif self.cache is None:
+            self.cache = kv_cache.new_cache(self._loaded.model.config)
+        past = self.kv_tokens
+        inputs = make_inputs(
+            ids[past:],
+            past=past,
+            device=self._loaded.device,
+            mask_length=len(self.prompt_ids) if mistake == "mask_not_extended" else None,
+        )
+        result = forward(self._loaded.model, inputs, self.cache)
+        shapes = inputs.shapes | {"logits": result.shape}
+        if self.cache is not None:
+            shapes |= kv_cache.first_shapes(self.cache)
+        return Computed(result.logits, shapes, past, len(ids) - 1, result.seconds)
+
+    def _next_logits(self) -> Computed:
+        if self.answer or self._own is None:
+            return self._compute()
+        return replace(self._own, seconds=0.0)
+
+    def _choose(self, snapshots: Sequence[Snapshot], forced: int | None) -> tuple[int, Draw | None]:
+        if forced is not None:
+            path = f"forced (turn {self.index}, step {len(self.answer)})"
+            check_id(forced, self._loaded.facts, path)
+            if self._grammar is not None and not self._grammar.allows(self.answer, forced):
+                raise ExperimentError(path, f"the grammar does not allow token {forced} here")
+        final = snapshots[-1].logits
+        drawn = None if self._experiment.sampling.greedy else draw(final, self._generator)
+        if forced is not None:
+            return forced, drawn
+        return (drawn.drawn_id if drawn else greedy(final)), drawn
+
+    def _record(
+        self, computed: Computed, snapshots: Sequence[Snapshot], token_id: int, drawn: Draw | None, forced: bool
+    ) -> Stepped:
+        """The step as far as it is known before its text is."""
+        eos = best_eos(snapshots, self._loaded.facts.eos_ids)
+        always = {token_id} | ({eos.token_id} if eos else set()) | ({drawn.drawn_id} if drawn else set())
+        candidates = follow(snapshots, sorted(always))
+        words = self._vocabulary
+        return Stepped(
+            turn=self.index,
+            step=len(self.answer),
+            position=len(self.prompt_ids) + len(self.answer),
+            token_id=token_id,
+            piece=words.piece(token_id),
+            token_bytes=words.bytes(token_id),
+            special=words.is_special(token_id),
+            forced=forced,
+            shapes=computed.shapes,
+            stages=tuple(snapshot.stage for snapshot in snapshots),
+            candidate_ids=candidates.ids,
+            candidate_bytes=tuple(words.bytes(token) for token in candidates.ids.tolist()),
+            logits=candidates.logits,
+            probabilities=candidates.probabilities,
+            draw=drawn,
+            eos=eos,
+            kv_tokens=self.kv_tokens,
+            kv_bytes=self.kv_bytes,
+            seconds=computed.seconds,
+            overhead_seconds=0.0,
+            text="",
+            held_bytes=0,
+        )
+
+    def _append(self, token_id: int) -> None:
+        self.answer.append(token_id)
+        self._context = torch.cat([self._context, self._context.new_tensor([[token_id]])], dim=-1)
+
+    def _make_grammar(self) -> GrammarProcessor | None:
+        if self._experiment.grammar is None:
+            return None
+        return GrammarProcessor(
+            self._experiment.grammar,
+            self._loaded.tokenizer,
+            eos_ids=self._loaded.facts.eos_ids,
+            prompt_length=len(self.prompt_ids),
+        )
+
+    def _make_chain(self) -> Chain:
+        sampling = self._experiment.sampling
+        for index, token_id in enumerate(sampling.suppress_tokens):
+            check_id(token_id, self._loaded.facts, f"sampling.suppress_tokens[{index}]")
+        return build_chain(
+            self._experiment,
+            self._loaded.facts,
+            prompt_ids=self.prompt_ids,
+            bad_words=bad_word_ids(self._loaded.tokenizer, sampling.bad_words),
+            grammar=self._grammar,
+            device=self._loaded.device,
+        )

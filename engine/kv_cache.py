@@ -1,0 +1,160 @@
+"""The KV cache: what each layer holds, its bytes measured and by formula, slices, cutting back, common prefixes.
+
+The only file that touches cache layers. What a layer can do is asked of the layer, never read off a model's name.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers import Cache, DynamicCache, PretrainedConfig
+
+from engine.facts import LayerKind, ModelFacts, kv_bytes_per_token
+from engine.trace import Shape
+
+
+@dataclass(frozen=True)
+class LayerLedger:
+    """One layer of a cache. Shapes are [batch, kv_heads, positions held, head_dim], None where it holds no K/V."""
+
+    index: int
+    kind: LayerKind
+    keys: Shape | None
+    values: Shape | None
+    dtype: str | None
+    window: int | None  # a sliding layer keeps its last window − 1 positions
+    nbytes: int  # measured: bytes of the tensors
+    formula_nbytes: int  # 2 × kv_heads × head_dim × positions × bytes a number
+
+
+def new_cache(config: PretrainedConfig) -> DynamicCache:
+    """An empty cache whose layers are of the kinds that the config asks for."""
+    return DynamicCache(config=config)
+
+
+def layer_kind(layer: object) -> LayerKind:
+    """What kind of memory a cache layer is.
+
+    "full" keeps every position, "sliding" the last window − 1, "shared" none of its own (it reads another layer's),
+    "stateful" a running state of fixed size (convolution, recurrence).
+    """
+    if not hasattr(layer, "keys") or hasattr(layer, "recurrent_states"):
+        return "stateful"
+    if not hasattr(layer, "is_sliding"):
+        return "shared"
+    return "sliding" if layer.is_sliding else "full"
+
+
+def tokens(cache: Cache) -> int:
+    """Positions that the cache has taken in, also where a sliding layer has dropped some again."""
+    return int(cache.get_seq_length())
+
+
+def ledger(cache: Cache, facts: ModelFacts) -> tuple[LayerLedger, ...]:
+    """What each layer holds, with its bytes measured beside its bytes by formula."""
+    count = tokens(cache)
+    lines = []
+    for index, layer in enumerate(cache.layers):
+        kind = layer_kind(layer)
+        keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
+        lines.append(
+            LayerLedger(
+                index=index,
+                kind=kind,
+                keys=None if keys is None else tuple(keys.shape),
+                values=None if values is None else tuple(values.shape),
+                dtype=None if keys is None else str(keys.dtype).removeprefix("torch."),
+                window=layer.sliding_window if kind == "sliding" else None,
+                nbytes=sum(tensor.nbytes for tensor in (keys, values) if tensor is not None),
+                formula_nbytes=layer_bytes(facts, kind, count),
+            )
+        )
+    return tuple(lines)
+
+
+def measured_bytes(cache: Cache) -> int:
+    """Bytes of every key and value tensor."""
+    return sum(
+        tensor.nbytes
+        for layer in cache.layers
+        for tensor in (getattr(layer, "keys", None), getattr(layer, "values", None))
+        if tensor is not None
+    )
+
+
+def layer_bytes(facts: ModelFacts, kind: LayerKind, count: int) -> int:
+    """Bytes by formula of one layer after `count` positions; 0 for a layer without K/V of its own."""
+    if kind not in {"full", "sliding"}:
+        return 0
+    held = count if kind == "full" or facts.sliding_window is None else min(count, facts.sliding_window - 1)
+    return held * kv_bytes_per_token(1, facts.kv_heads, facts.head_dim, facts.itemsize)
+
+
+def formula_bytes(facts: ModelFacts, count: int) -> int:
+    """Bytes by formula of the whole cache after `count` positions."""
+    return sum(layer_bytes(facts, kind, count) for kind in facts.layer_kinds)
+
+
+def first_shapes(cache: Cache) -> dict[str, Shape]:
+    """Shapes of keys and values in the first layer that holds any; {} where none does."""
+    for layer in cache.layers:
+        keys = getattr(layer, "keys", None)
+        if keys is not None:
+            return {"keys": tuple(keys.shape), "values": tuple(layer.values.shape)}
+    return {}
+
+
+def reason_against_cut(cache: Cache, count: int) -> str | None:
+    """Why the cache cannot go back to its first `count` positions; None when it can."""
+    if not 0 <= count <= tokens(cache):
+        return f"the cache holds {tokens(cache)} positions, not {count}"
+    if count == tokens(cache):
+        return None
+    for index, layer in enumerate(cache.layers):
+        if layer_kind(layer) == "stateful":
+            return f"layer {index} keeps a running state that has no way back"
+        if layer_kind(layer) == "sliding" and layer.get_seq_length() >= layer.sliding_window:
+            return f"layer {index} has already dropped positions beyond its window of {layer.sliding_window}"
+    return None
+
+
+def cut_back(cache: Cache, count: int) -> bool:
+    """Drop every position from `count` on, in place. False, with nothing done, where the cache cannot go back."""
+    if reason_against_cut(cache, count) is not None:
+        return False
+    if count < tokens(cache):
+        cache.crop(count - tokens(cache))
+    return True
+
+
+def slice_cache(cache: Cache, count: int) -> Cache:
+    """A second cache that holds the first `count` positions, as views of this one's tensors: nothing is copied.
+
+    Growing either leaves the other as it is, for layers grow by concatenation into new tensors.
+    Raises ValueError with the reason where the cache cannot go back that far.
+    """
+    reason = reason_against_cut(cache, count)
+    if reason is not None:
+        raise ValueError(reason)
+    view = copy.copy(cache)
+    view.layers = [copy.copy(layer) for layer in cache.layers]
+    cut_back(view, count)
+    return view
+
+
+def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
+    """Number of leading ids that both sequences share."""
+    for index, (left, right) in enumerate(zip(first, second, strict=False)):
+        if left != right:
+            return index
+    return min(len(first), len(second))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True for the errors by which torch, on any device, says that memory has run out."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(
+        mark in str(error).lower() for mark in ("out of memory", "can't allocate memory", "not enough memory")
+    )

@@ -1,0 +1,41 @@
+"""What a model can be asked for: ids it has, prompts that fit, caches within a budget."""
+
+from engine import kv_cache
+from engine.experiment import Experiment, ExperimentError
+from engine.facts import ModelFacts
+
+
+def check_id(token_id: int, facts: ModelFacts, path: str) -> None:
+    """Raise `ExperimentError` for an id that the model has no row for."""
+    if token_id >= facts.vocab_rows:
+        raise ExperimentError(path, f"token ids of this model go up to {facts.vocab_rows - 1}, got {token_id}")
+
+
+def context_limit(experiment: Experiment, facts: ModelFacts) -> int:
+    """Positions that prompt and answer may take: the model's context, or less where the experiment says so."""
+    asked = experiment.context.max_tokens
+    return facts.context if asked is None else min(asked, facts.context)
+
+
+def check_prompt(experiment: Experiment, facts: ModelFacts, prompt_tokens: int, cache_budget: int | None) -> None:
+    """Raise `ExperimentError`, with both numbers, for a prompt that is empty, over the context, or over the budget.
+
+    `cache_budget` limits in bytes what the turn may come to hold in the KV cache, by formula.
+    """
+    path = "prompt" if experiment.messages is None else "messages"
+    if prompt_tokens == 0:
+        raise ExperimentError(path, "the prompt has no tokens: there is nothing to continue; write something")
+    limit = context_limit(experiment, facts)
+    if prompt_tokens > limit:
+        whose = "the model's context" if limit == facts.context else "context.max_tokens"
+        raise ExperimentError(path, f"the prompt has {prompt_tokens} tokens, {whose} holds {limit}; shorten it")
+    if cache_budget is None:
+        return
+    forwarded = min(prompt_tokens + experiment.stop.max_new_tokens - 1, limit)
+    needed = kv_cache.formula_bytes(facts, forwarded)
+    if needed > cache_budget:
+        raise ExperimentError(
+            "stop.max_new_tokens",
+            f"a KV cache of {forwarded} positions takes {needed} bytes, {cache_budget} are allowed; "
+            "ask for fewer tokens or shorten the prompt",
+        )

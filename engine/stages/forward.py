@@ -1,0 +1,54 @@
+"""One forward of the model. The only file that knows how a model takes its cache."""
+
+import functools
+import inspect
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import Cache, PreTrainedModel
+
+from engine.stages.inputs import Inputs
+from engine.trace import Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Forwarded:
+    """What one forward gave."""
+
+    logits: torch.Tensor  # [vocab] float32, of the last position
+    shape: Shape  # of the model's own logits output
+    seconds: float
+
+
+@functools.cache
+def _parameters(model_class: type[PreTrainedModel]) -> frozenset[str]:
+    """Names that the class's forward accepts."""
+    return frozenset(inspect.signature(model_class.forward).parameters)
+
+
+def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None) -> Forwarded:
+    """Run the model on `inputs`; `cache` grows by their positions in place, None computes without a cache.
+
+    Only the last row goes through the LM head, as in `generate`. Waits for the device, so that `seconds` is true.
+    """
+    accepted = _parameters(type(model))
+    arguments: dict[str, Any] = {
+        "input_ids": inputs.input_ids,
+        "attention_mask": inputs.attention_mask,
+        "position_ids": inputs.position_ids,
+        "use_cache": cache is not None,
+        # Older families know the cache by its former name only.
+        "cache" if "cache" in accepted else "past_key_values": cache,
+        "logits_to_keep": 1,
+    }
+    if "logits_to_keep" not in accepted:
+        del arguments["logits_to_keep"]
+    started = time.perf_counter()
+    with torch.inference_mode():
+        output = model(**arguments, return_dict=True)
+        logits = output.logits[0, -1].to(dtype=torch.float32, copy=True)
+    if logits.device.type != "cpu":
+        torch.accelerator.synchronize(logits.device)
+    return Forwarded(logits, tuple(output.logits.shape), time.perf_counter() - started)

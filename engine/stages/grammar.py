@@ -1,0 +1,98 @@
+"""A grammar as a link of the chain: every token that cannot continue it gets −inf.
+
+Grammars are compiled and followed by llguidance (JSON schema, regular expression, Lark with its extensions).
+"""
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import llguidance
+import llguidance.hf
+import llguidance.numpy
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import LogitsProcessor, PreTrainedTokenizerFast
+
+from engine.experiment import ExperimentError, Grammar
+
+_SOURCES = {
+    "json_schema": llguidance.LLMatcher.grammar_from_json_schema,
+    "regex": llguidance.LLMatcher.grammar_from_regex,
+    "lark": llguidance.LLMatcher.grammar_from_lark,
+}
+
+#: Wrapping a tokenizer takes a third of a second: done once for each.
+_wrapped: weakref.WeakKeyDictionary[PreTrainedTokenizerFast, llguidance.LLTokenizer] = weakref.WeakKeyDictionary()
+
+
+def _wrap(tokenizer: PreTrainedTokenizerFast, eos_ids: Sequence[int]) -> llguidance.LLTokenizer:
+    if tokenizer not in _wrapped:
+        _wrapped[tokenizer] = llguidance.hf.from_tokenizer(tokenizer, eos_token=list(eos_ids) or None)
+    return _wrapped[tokenizer]
+
+
+class GrammarProcessor(LogitsProcessor):
+    """Masks what the grammar forbids after the tokens that were sampled since the prompt.
+
+    The state follows from the ids it is shown, so going back, branching, and use inside `generate` need no call of
+    their own. An end-of-sequence token is never fed to the grammar: it ends it.
+    """
+
+    def __init__(
+        self, grammar: Grammar, tokenizer: PreTrainedTokenizerFast, *, eos_ids: Sequence[int], prompt_length: int
+    ) -> None:
+        """Compile the grammar. Raises `ExperimentError("grammar.source", …)` with the compiler's message."""
+        self.prompt_length = prompt_length
+        self._eos_ids = frozenset(eos_ids)
+        self._tokenizer = _wrap(tokenizer, eos_ids)
+        self._start = llguidance.LLMatcher(self._tokenizer, _SOURCES[grammar.kind](grammar.source), log_level=0)
+        if self._start.is_error():
+            raise ExperimentError("grammar.source", f"the grammar does not compile: {self._start.get_error().strip()}")
+        self._matcher = self._start.deep_copy()
+        self._consumed: list[int] = []
+        self.legal = 0  # tokens the grammar allows, at the latest call
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores [1, vocab] with −inf where the grammar forbids; `input_ids` [1, n] holds prompt and answer."""
+        allowed = self.allowed(input_ids[0, self.prompt_length :].tolist())
+        self.legal = int(allowed.sum())
+        forbidden = torch.ones(scores.shape[-1], dtype=torch.bool)
+        width = min(len(allowed), scores.shape[-1])
+        forbidden[:width] = torch.from_numpy(~allowed[:width])
+        return scores.masked_fill(forbidden.to(scores.device), -torch.inf)
+
+    def allowed(self, answer: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """One flag a token of the tokenizer: may it follow the answer so far?"""
+        self._follow(answer)
+        mask = llguidance.numpy.allocate_token_bitmask(1, self._tokenizer.vocab_size)
+        llguidance.numpy.fill_next_token_bitmask(self._matcher, mask)
+        if self._matcher.is_error():
+            raise ExperimentError("grammar.source", f"the grammar cannot be followed: {self._matcher.get_error()}")
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+        return bits[: self._tokenizer.vocab_size].astype(np.bool_)
+
+    def allows(self, answer: Sequence[int], token_id: int) -> bool:
+        """May this token follow the answer? An end-of-sequence token may always: it ends the turn."""
+        self._follow(answer)
+        return token_id in self._eos_ids or bool(self._matcher.validate_tokens([token_id]))
+
+    def ended(self, answer: Sequence[int]) -> bool:
+        """True when the answer is complete and nothing but an end-of-sequence token may follow."""
+        self._follow(answer)
+        return bool(self._matcher.is_stopped() and self._matcher.is_accepting())
+
+    def _follow(self, answer: Sequence[int]) -> None:
+        """Bring the matcher to the state after `answer`."""
+        told = [token for token in answer if token not in self._eos_ids]
+        known = len(self._consumed)
+        if told[:known] != self._consumed:
+            self._matcher, self._consumed, known = self._start.deep_copy(), [], 0
+        if len(told) > known and not self._matcher.consume_tokens(told[known:]):
+            raise ExperimentError("grammar.source", "the answer has left the grammar")
+        self._consumed = told
+
+    def parameters(self) -> dict[str, Any]:
+        """What a trace says of this link."""
+        return {"legal": self.legal}

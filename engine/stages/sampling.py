@@ -1,0 +1,44 @@
+"""One token from the final distribution: the best one, or torch's own race."""
+
+import math
+
+import torch
+
+from engine.trace import Draw
+
+
+def greedy(scores: torch.Tensor) -> int:
+    """The id of the highest score of a row [vocab]; the lowest such id on a tie, as in `generate`."""
+    return int(torch.argmax(scores[None], dim=-1))
+
+
+def draw(scores: torch.Tensor, generator: torch.Generator) -> Draw:
+    """Draw from softmax(scores), scores [vocab] float32, exactly as `torch.multinomial(…, 1)` would.
+
+    torch runs an exponential race (aten/src/ATen/native/Distributions.cpp, multinomial without replacement):
+    q_i ~ Exp(1), the winner is argmax p_i / q_i. Running it here gives the same token, leaves the generator in the
+    same state, and lets the arrival times be seen. See `Draw` for how the uniform number follows from them.
+    """
+    probabilities = torch.softmax(scores[None], dim=-1)
+    race = torch.empty_like(probabilities).exponential_(1, generator=generator)
+    speeds = probabilities / race
+    winner = int(torch.argmax(speeds, dim=-1))
+    row = probabilities[0]
+    won = row[winner]
+    # Before the winner on the cumulative line: likelier tokens, and equally likely ones of a lower id.
+    ahead = row[row > won].sum(dtype=torch.float64) + won.double() * (row[:winner] == won).sum()
+    total = row.sum(dtype=torch.float64)
+    low, high = float(ahead / total), min(1.0, float((ahead + won) / total))
+    race_time = 1.0 / float(speeds[0, winner])
+    speeds[0, winner] = 0
+    runner_up = int(torch.argmax(speeds, dim=-1))
+    runner_up_speed = float(speeds[0, runner_up])
+    return Draw(
+        u=min(low + (high - low) * math.exp(-race_time), math.nextafter(high, low)),
+        low=low,
+        high=high,
+        drawn_id=winner,
+        race_time=race_time,
+        runner_up_id=runner_up if runner_up_speed > 0 else None,
+        runner_up_time=1.0 / runner_up_speed if runner_up_speed > 0 else None,
+    )
