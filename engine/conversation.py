@@ -12,7 +12,7 @@ from engine.decode import Turn
 from engine.experiment import Experiment, ExperimentError, Forced, Message, parse_experiment
 from engine.limits import check_id, check_prompt
 from engine.model import LoadedModel
-from engine.stages.template import render, render_raw
+from engine.stages.template import TemplateError, render, render_raw
 from engine.stages.tokens import tokenise
 from engine.trace import Event, Parted, Rendered, Stepped, Stopped, Trace
 
@@ -188,20 +188,23 @@ class Conversation:
         """The current turn as text and tokens; nothing is said yet of the cache."""
         experiment, tokenizer = self.experiment, self.loaded.tokenizer
         if experiment.prompt is not None:
-            text, spans = render_raw(experiment.prompt)
+            rendered = render_raw(experiment.prompt)
         else:
-            text, spans = render(tokenizer, self._messages())
+            try:
+                rendered = render(tokenizer, self._messages())
+            except TemplateError as error:
+                raise ExperimentError("messages", str(error)) from error
         tokens = tokenise(
             tokenizer,
-            text,
-            spans,
+            rendered.text,
+            rendered.spans,
             templated=experiment.prompt is None,
             obey_marks=experiment.obey_marks_in_content,
         )
         return Rendered(
             turn=self._index,
-            text=text,
-            spans=spans,
+            text=rendered.text,
+            spans=rendered.spans,
             token_ids=tokens.ids,
             span_index=tokens.span_index,
             pieces=tokens.pieces,
