@@ -1,6 +1,5 @@
 """Rendered text to token ids, each with its span; control marks typed inside content become plain text."""
 
-import json
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -79,8 +78,10 @@ class MutedTokenizer:
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, guards: int) -> None:
         self._words = vocabulary(tokenizer)
-        state = json.loads(tokenizer.backend_tokenizer.to_str())
-        self._backend = Tokenizer.from_str(json.dumps(state | {"added_tokens": [], "truncation": None}))
+        backend = tokenizer.backend_tokenizer
+        self._backend = Tokenizer(backend.model)  # shares the vocabulary: nothing big is copied
+        self._backend.normalizer = backend.normalizer
+        self._backend.pre_tokenizer = backend.pre_tokenizer
         self.guards = guards
         self._names = {
             token_id: self._GUARD * guards + chr(self._FIRST + rank)
