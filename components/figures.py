@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 MONO = 'ui-monospace, "JetBrains Mono", "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace'
+SANS = 'Inter, system-ui, "Segoe UI", sans-serif'
 SERIES = tuple(f"var(--s{number})" for number in range(1, 9))
 AXIS: dict[str, Any] = {
     "gridcolor": "var(--line)",
@@ -90,6 +91,42 @@ def bars(
         marker={"color": color},
         **trace,
     )
+
+
+def note(
+    figure: go.Figure, x: float, y: float, text: str, color: str = "var(--dim)", *, side: str = "right"
+) -> go.Figure:
+    """Plain text beside the point (x, y), on its "right" or "left"."""
+    anchor, shift = ("left", 9) if side == "right" else ("right", -9)
+    font = {"color": color, "size": 12, "family": MONO}
+    return figure.add_annotation(
+        x=x, y=y, text=text, font=font, showarrow=False, xanchor=anchor, xshift=shift, align=anchor
+    )
+
+
+def columns(figure: go.Figure, titles: Sequence[str], notes: Sequence[str]) -> go.Figure:
+    """Name the places 0, 1, … of the x axis above the plot, each with a smaller note, and draw a line down each."""
+    for place, (title, small) in enumerate(zip(titles, notes, strict=True)):
+        for text, shift, font in (
+            (title, 22, {"family": SANS, "weight": 600, "color": "var(--ink)"}),
+            (small, 6, {"size": 11, "color": "var(--dim)"}),
+        ):
+            figure.add_annotation(
+                x=place, y=1, yref="paper", text=text, font=font, showarrow=False, yanchor="bottom", yshift=shift
+            )
+    last = len(titles) - 1
+    return figure.update_xaxes(
+        range=[-0.02, last + 0.02], tickmode="array", tickvals=list(range(last + 1)), showticklabels=False
+    )
+
+
+def spread(places: Sequence[float], gap: float) -> list[float]:
+    """The same places, pushed upwards just enough that no two of them are nearer than `gap`; for labels of lines."""
+    result = list(places)
+    floor = float("-inf")
+    for index in sorted(range(len(places)), key=lambda at: places[at]):
+        result[index] = floor = max(places[index], floor + gap)
+    return result
 
 
 def ticks(figure: go.Figure, axis: str, labels: Sequence[str]) -> go.Figure:

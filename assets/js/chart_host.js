@@ -11,6 +11,7 @@ decodescope.views.chart_host = (root, send, props) => {
   const table = decodescope.table(numbers, ({ key }) => send({ x: null, y: null, key }), props.label, 320);
   let text = "";
   let figure = null;
+  let least = 0;
   let frame = 0;
   let listening = false;
 
@@ -21,7 +22,7 @@ decodescope.views.chart_host = (root, send, props) => {
     if (!figure || !plot.clientWidth) return; // in a hidden panel: drawn when it gets a width
     const Plotly = await decodescope.loadPlotly();
     const { data, layout } = dress(figure, plot);
-    layout.width = plot.clientWidth;
+    layout.width = Math.max(plot.clientWidth, least);
     layout.uirevision ??= "keep";
     await Plotly.react(plot, data, layout, config);
     if (listening) return;
@@ -59,6 +60,7 @@ decodescope.views.chart_host = (root, send, props) => {
         heading.textContent = value.title;
         table.update(value.numbers);
       }
+      least = value.width;
       if (value.figure === text) return;
       text = value.figure;
       figure = JSON.parse(text);

@@ -77,8 +77,9 @@ decodescope.views.heatmap = (root, send) => {
     if (!now || !frame.clientWidth) return;
     const labelWidth = Math.min(120, 12 + 7 * Math.max(...now.y.map((label) => label.length), 1));
     const room = frame.clientWidth - labelWidth - 2;
-    const wide = Math.max(Math.min(room / now.columns, 26), now.columns <= 64 ? 8 : 0);
-    const tall = Math.max(Math.min(wide, 560 / now.rows), Math.min(18, 420 / now.rows));
+    const square = now.rows === now.columns;
+    const wide = Math.max(Math.min(room / now.columns, square ? 480 / now.rows : 40, 40), now.columns <= 64 ? 8 : 0);
+    const tall = square ? wide : Math.min(22, 480 / now.rows);
     size = [wide, tall];
     canvas.style.width = `${wide * now.columns}px`;
     canvas.style.height = `${tall * now.rows}px`;

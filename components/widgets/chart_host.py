@@ -19,16 +19,18 @@ def value(
     *,
     label: str,
     height: int,
+    width: int = 0,
     numbers: dict[str, Any] | None = None,
     title: str = "Numbers",
 ) -> dict[str, Any]:
-    """The chart.
+    r"""The chart.
 
     Args:
-        figure: texts in it are plain (markup is shown as written, "\\n" breaks a line); only hovertemplate and
+        figure: texts in it are plain (markup is shown as written, "\n" breaks a line); only hovertemplate and
             texttemplate are markup, so they must never hold a token. Colours may be `var(--accent)` and the like.
         label: what a screen reader says in place of the picture.
         height: in pixels.
+        width: the least width in pixels; on a narrower screen the chart scrolls inside its box.
         numbers: a `table.value` folded under the chart, under the heading `title`.
     """
     drawing = json.loads(figure.to_json())
@@ -38,6 +40,7 @@ def value(
         "figure": host.item({"data": drawing["data"], "layout": drawing["layout"]}),
         "label": label,
         "height": height,
+        "width": width,
         "numbers": numbers,
         "title": title,
     }

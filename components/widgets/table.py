@@ -1,4 +1,4 @@
-"""A table of text and numbers: sticky header, numbers in mono, an optional bar behind a cell, rows that can be chosen."""
+"""A table of text and numbers: sticky header, numbers in mono, bars behind cells, rows that can be chosen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,10 @@ class Cell:
 
 
 def build(elem_id: str, label: str, *, height: int = 360) -> gr.HTML:
-    """The component; higher than `height` pixels it scrolls. A chosen row fires `select` with {"row": i, "key": key[i]}."""
+    """The component; higher than `height` pixels it scrolls.
+
+    A chosen row fires `select` with {"row": i, "key": key[i]}.
+    """
     return host.widget("table", elem_id, label, height=height)
 
 
