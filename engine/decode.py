@@ -142,6 +142,10 @@ class Turn:
         if self.cache is not None and not kv_cache.cut_back(self.cache, len(self.prompt_ids) + fed):
             self.cache = None
 
+    def random_state(self, step: int) -> torch.Tensor:
+        """State of the run's generator before the draw of a step that was taken."""
+        return self._before[step].random
+
     def held_text(self) -> str:
         """What is held back now, as it would be shown if the turn ended here."""
         state = self._detokenizer.snapshot()

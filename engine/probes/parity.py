@@ -1,0 +1,135 @@
+"""Self-check: does the loop draw the very tokens that transformers' `generate` draws?"""
+
+import time
+from dataclasses import dataclass
+
+import torch
+from transformers import GenerationConfig, LogitsProcessorList
+
+from engine.conversation import Conversation
+from engine.decode import Turn
+from engine.experiment import Experiment
+from engine.facts import ModelFacts
+from engine.kv_cache import common_prefix
+from engine.model import LoadedModel
+from engine.stages.grammar import GrammarProcessor
+from engine.stages.processors import bad_word_ids
+
+
+@dataclass(frozen=True)
+class Parity:
+    """The loop's tokens of one turn beside those of `generate`; `reason` says why they cannot be compared."""
+
+    reason: str | None
+    ours: tuple[int, ...] = ()
+    theirs: tuple[int, ...] = ()
+    first_difference: int | None = None  # the step
+    seconds: float = 0.0
+
+    @property
+    def equal(self) -> bool:
+        """True when every token so far is the same."""
+        return self.reason is None and self.first_difference is None
+
+
+def parity(conversation: Conversation) -> Parity:
+    """Run `generate` on the current turn's prompt ids, settings and random state, for as many tokens as were made."""
+    turn = conversation.turn
+    reason = _reason_against(conversation, turn)
+    if reason is not None or turn is None:
+        return Parity(reason)
+    started = time.perf_counter()
+    theirs = generate_ids(
+        conversation.loaded,
+        conversation.experiment,
+        prompt_ids=turn.prompt_ids,
+        new_tokens=len(turn.answer),
+        random_state=turn.random_state(0),
+    )
+    ours = tuple(turn.answer)
+    same = common_prefix(ours, theirs)
+    return Parity(
+        reason=None,
+        ours=ours,
+        theirs=theirs,
+        first_difference=None if same == len(ours) == len(theirs) else same,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _reason_against(conversation: Conversation, turn: Turn | None) -> str | None:
+    experiment = conversation.experiment
+    if turn is None or not turn.answer:
+        return "no token has been made yet"
+    if experiment.sampling.order != "transformers":
+        return "generate runs its processors in its own order only"
+    if any(item.turn == turn.index and item.step < len(turn.answer) for item in experiment.forced):
+        return "a token was chosen by hand; generate cannot be made to choose it"
+    return None
+
+
+def generate_ids(
+    loaded: LoadedModel,
+    experiment: Experiment,
+    *,
+    prompt_ids: tuple[int, ...],
+    new_tokens: int,
+    random_state: torch.Tensor,
+) -> tuple[int, ...]:
+    """The ids that `generate` samples after `prompt_ids`, at most `new_tokens`.
+
+    `random_state` is that of the run's generator before the first draw. The global generator that `generate` draws
+    from is put back afterwards.
+    """
+    device = loaded.device
+    ids = torch.tensor([list(prompt_ids)], dtype=torch.long, device=device)
+    processors = LogitsProcessorList()
+    if experiment.grammar is not None:
+        processors.append(
+            GrammarProcessor(
+                experiment.grammar, loaded.tokenizer, eos_ids=loaded.facts.eos_ids, prompt_length=len(prompt_ids)
+            )
+        )
+    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device], device_type=_forked(device)):
+        if device.type == "cpu":
+            torch.set_rng_state(random_state)
+        else:
+            torch.get_device_module(device).set_rng_state(random_state, device)
+        output = loaded.model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            generation_config=generation_config(experiment, loaded, new_tokens),
+            logits_processor=processors,
+        )
+    return tuple(output[0, len(prompt_ids) :].tolist())
+
+
+def _forked(device: torch.device) -> str:
+    return "cuda" if device.type == "cpu" else device.type
+
+
+def generation_config(experiment: Experiment, loaded: LoadedModel, new_tokens: int) -> GenerationConfig:
+    """The experiment's settings in the words of `generate`; every default that it would put in is named and off."""
+    facts: ModelFacts = loaded.facts
+    sampling = experiment.sampling
+    eos_ids = list(facts.eos_ids) or None
+    settings = {
+        "max_new_tokens": new_tokens,
+        "min_new_tokens": min(sampling.min_new_tokens, new_tokens) or None,
+        "do_sample": not sampling.greedy,
+        "repetition_penalty": sampling.repetition_penalty,
+        "no_repeat_ngram_size": sampling.no_repeat_ngram_size,
+        "bad_words_ids": bad_word_ids(loaded.tokenizer, sampling.bad_words) or None,
+        "suppress_tokens": list(sampling.suppress_tokens) or None,
+        "eos_token_id": eos_ids,
+        "pad_token_id": eos_ids[0] if eos_ids else None,
+    }
+    if not sampling.greedy:
+        settings |= {
+            "temperature": sampling.temperature,
+            "top_k": sampling.top_k or 0,
+            "top_p": 1.0 if sampling.top_p is None else sampling.top_p,
+            "min_p": sampling.min_p or None,
+            "typical_p": 1.0 if sampling.typical_p is None else sampling.typical_p,
+        }
+    return GenerationConfig(**settings)
