@@ -10,7 +10,7 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install --constraint constraints.txt
 
 .PHONY: run test lint bench
 .DELETE_ON_ERROR:

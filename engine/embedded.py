@@ -4,6 +4,7 @@ Loading the GGUF takes many seconds, loading the conversion well under one. A co
 so it is there whole or not at all, and carries a manifest by which a truncated or altered file is noticed.
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -85,7 +86,8 @@ def is_intact(folder: Path) -> bool:
     """True where every file is the one that was written.
 
     A file whose size and times are those of the manifest was hashed before and is not read again; one with other
-    times but the same size (a copied cache) is hashed, and its times are noted when the hash is right.
+    times but the same size (a copied cache) is hashed, and its times are noted when the hash is right and the folder
+    can be written.
     """
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -95,7 +97,8 @@ def is_intact(folder: Path) -> bool:
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return False
     if same and moved:
-        _write_manifest(folder, {path: digest for path, (_, digest) in files.items()})
+        with contextlib.suppress(OSError):
+            _write_manifest(folder, {path: digest for path, (_, digest) in files.items()})
     return same and bool(files)
 
 
@@ -116,7 +119,10 @@ def convert_gguf(gguf: Path, folder: Path) -> None:
 def _make(folder: Path, gguf: Path, title: str, convert: Converter) -> None:
     """Convert into a temporary folder beside the target and rename it. Called by one process at a time."""
     for leftover in (folder, *folder.parent.glob(f"{folder.name}.tmp-*")):
-        shutil.rmtree(leftover, ignore_errors=True)
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink(missing_ok=True)
     begun = time.monotonic()
     print(f"Converting {title}, once, into {folder} …", file=sys.stderr, flush=True)
     temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}.tmp-", dir=folder.parent))

@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from engine.catalog import Catalog, EmbeddedSource, HubSource, UnknownModelError, load_catalog
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -71,5 +74,5 @@ def test_the_default_must_be_loadable(record: dict[str, Any], name: str) -> None
 
 def test_reading_it_needs_no_torch() -> None:
     code = "import sys; from engine.catalog import load_catalog; load_catalog(); print('torch' in sys.modules)"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert answer.stdout.strip() == "False"
