@@ -130,11 +130,12 @@ class Conversation:
         stopped = self._stopped
         if self.turn is None or (stopped is not None and stopped.reason == "error"):
             raise ExperimentError("follow_ups", "the run ended with an error; start anew")
-        if stopped is not None and stopped.reason == "cancelled":
-            if not self.loaded.facts.eos_ids or self.experiment.mistake == "eos_not_watched":
-                raise ExperimentError("follow_ups", "a cancelled turn needs an end-of-sequence token to end with")
-            self.force(len(self.turn.answer), self.loaded.facts.eos_ids[0])
+        cancelled = stopped is not None and stopped.reason == "cancelled"
+        if cancelled and (not self.loaded.facts.eos_ids or self.experiment.mistake == "eos_not_watched"):
+            raise ExperimentError("follow_ups", "a cancelled turn needs an end-of-sequence token to end with")
         self._change(follow_ups=[*self.experiment.follow_ups, text])
+        if cancelled:
+            self.force(len(self.turn.answer), self.loaded.facts.eos_ids[0])
 
     def cancel(self) -> None:
         """Stop a running turn where it is; the next `advance` goes on."""

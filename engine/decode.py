@@ -14,10 +14,10 @@ from engine.model import LoadedModel
 from engine.stages.candidates import best_eos, follow
 from engine.stages.detokenizer import Detokenizer, State
 from engine.stages.forward import forward
-from engine.stages.grammar import GrammarProcessor
 from engine.stages.inputs import make_inputs
-from engine.stages.processors import Chain, NoCandidate, Snapshot, bad_word_ids, build_chain
+from engine.stages.processors import build_chain
 from engine.stages.sampling import draw, greedy
+from engine.stages.snapshots import NoCandidate, Snapshot
 from engine.stages.stopping import StopRule
 from engine.stages.vocabulary import vocabulary
 from engine.trace import Draw, Event, Prefilled, Shape, Stepped, Stopped
@@ -71,8 +71,9 @@ class Turn:
         self._context = torch.tensor([self.prompt_ids], dtype=torch.long, device=loaded.device)  # [1, prompt + answer]
         self._vocabulary = vocabulary(loaded.tokenizer)
         self._detokenizer = Detokenizer(loaded.tokenizer, experiment.stop.stop_strings)
-        self._grammar = self._make_grammar()
-        self.chain = self._make_chain()
+        self.chain = build_chain(
+            experiment, loaded.facts, loaded.tokenizer, prompt_ids=self.prompt_ids, device=loaded.device
+        )
         self._rule = StopRule(
             prompt_tokens=len(self.prompt_ids),
             max_new_tokens=experiment.stop.max_new_tokens,
@@ -117,11 +118,12 @@ class Turn:
             held_bytes=piece.held_bytes,
             overhead_seconds=time.perf_counter() - started,
         )
+        grammar = self.chain.grammar
         verdict = self._rule.check(
             token_id=token_id,
             new_tokens=len(self.answer),
             match=piece.stop,
-            grammar_ended=self._grammar is not None and self._grammar.ended(self.answer),
+            grammar_ended=grammar is not None and grammar.ended(self.answer),
         )
         if verdict is None:
             return (stepped,)
@@ -141,6 +143,11 @@ class Turn:
         fed = max(0, len(self.answer) - 1)
         if self.cache is not None and not kv_cache.cut_back(self.cache, len(self.prompt_ids) + fed):
             self.cache = None
+
+    @property
+    def first_logits(self) -> torch.Tensor | None:
+        """Logits [vocab] of the first step, as the prefill gave them; None before it."""
+        return self._own.logits if self._own else None
 
     def random_state(self, step: int) -> torch.Tensor:
         """State of the run's generator before the draw of a step that was taken."""
@@ -196,7 +203,8 @@ class Turn:
         if forced is not None:
             path = f"forced (turn {self.index}, step {len(self.answer)})"
             check_id(forced, self._loaded.facts, path)
-            if self._grammar is not None and not self._grammar.allows(self.answer, forced):
+            grammar = self.chain.grammar
+            if grammar is not None and not grammar.allows(self.answer, forced):
                 raise ExperimentError(path, f"the grammar does not allow token {forced} here")
         final = snapshots[-1].logits
         drawn = None if self._experiment.sampling.greedy else draw(final, self._generator)
@@ -240,26 +248,3 @@ class Turn:
     def _append(self, token_id: int) -> None:
         self.answer.append(token_id)
         self._context = torch.cat([self._context, self._context.new_tensor([[token_id]])], dim=-1)
-
-    def _make_grammar(self) -> GrammarProcessor | None:
-        if self._experiment.grammar is None:
-            return None
-        return GrammarProcessor(
-            self._experiment.grammar,
-            self._loaded.tokenizer,
-            eos_ids=self._loaded.facts.eos_ids,
-            prompt_length=len(self.prompt_ids),
-        )
-
-    def _make_chain(self) -> Chain:
-        sampling = self._experiment.sampling
-        for index, token_id in enumerate(sampling.suppress_tokens):
-            check_id(token_id, self._loaded.facts, f"sampling.suppress_tokens[{index}]")
-        return build_chain(
-            self._experiment,
-            self._loaded.facts,
-            prompt_ids=self.prompt_ids,
-            bad_words=bad_word_ids(self._loaded.tokenizer, sampling.bad_words),
-            grammar=self._grammar,
-            device=self._loaded.device,
-        )

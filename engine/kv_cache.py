@@ -46,6 +46,16 @@ def layer_kind(layer: object) -> LayerKind:
     return "sliding" if layer.is_sliding else "full"
 
 
+def _tensors(layer: object) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Keys and values [batch, kv_heads, positions, head_dim]; None where the layer has none, or none yet."""
+    return getattr(layer, "keys", None), getattr(layer, "values", None)
+
+
+def _window(layer: object) -> int | None:
+    """How far a sliding layer sees, itself included; None for a layer of another kind."""
+    return getattr(layer, "sliding_window", None)
+
+
 def tokens(cache: Cache) -> int:
     """Positions that the cache has taken in, also where a sliding layer has dropped some again."""
     return int(cache.get_seq_length())
@@ -57,7 +67,7 @@ def ledger(cache: Cache, facts: ModelFacts) -> tuple[LayerLedger, ...]:
     lines = []
     for index, layer in enumerate(cache.layers):
         kind = layer_kind(layer)
-        keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
+        keys, values = _tensors(layer)
         lines.append(
             LayerLedger(
                 index=index,
@@ -65,7 +75,7 @@ def ledger(cache: Cache, facts: ModelFacts) -> tuple[LayerLedger, ...]:
                 keys=None if keys is None else tuple(keys.shape),
                 values=None if values is None else tuple(values.shape),
                 dtype=None if keys is None else str(keys.dtype).removeprefix("torch."),
-                window=layer.sliding_window if kind == "sliding" else None,
+                window=_window(layer) if kind == "sliding" else None,
                 nbytes=sum(tensor.nbytes for tensor in (keys, values) if tensor is not None),
                 formula_nbytes=layer_bytes(facts, kind, count),
             )
@@ -75,12 +85,7 @@ def ledger(cache: Cache, facts: ModelFacts) -> tuple[LayerLedger, ...]:
 
 def measured_bytes(cache: Cache) -> int:
     """Bytes of every key and value tensor."""
-    return sum(
-        tensor.nbytes
-        for layer in cache.layers
-        for tensor in (getattr(layer, "keys", None), getattr(layer, "values", None))
-        if tensor is not None
-    )
+    return sum(tensor.nbytes for layer in cache.layers for tensor in _tensors(layer) if tensor is not None)
 
 
 def layer_bytes(facts: ModelFacts, kind: LayerKind, count: int) -> int:
@@ -99,9 +104,9 @@ def formula_bytes(facts: ModelFacts, count: int) -> int:
 def first_shapes(cache: Cache) -> dict[str, Shape]:
     """Shapes of keys and values in the first layer that holds any; {} where none does."""
     for layer in cache.layers:
-        keys = getattr(layer, "keys", None)
-        if keys is not None:
-            return {"keys": tuple(keys.shape), "values": tuple(layer.values.shape)}
+        keys, values = _tensors(layer)
+        if keys is not None and values is not None:
+            return {"keys": tuple(keys.shape), "values": tuple(values.shape)}
     return {}
 
 
@@ -114,8 +119,9 @@ def reason_against_cut(cache: Cache, count: int) -> str | None:
     for index, layer in enumerate(cache.layers):
         if layer_kind(layer) == "stateful":
             return f"layer {index} keeps a running state that has no way back"
-        if layer_kind(layer) == "sliding" and layer.get_seq_length() >= layer.sliding_window:
-            return f"layer {index} has already dropped positions beyond its window of {layer.sliding_window}"
+        window = _window(layer)
+        if window is not None and tokens(cache) >= window:
+            return f"layer {index} has already dropped positions beyond its window of {window}"
     return None
 
 

@@ -28,7 +28,10 @@ class Run(Generic[Frame]):
         self._error: BaseException | None = None
         self.stopping = False
         self.ended = False
-        self._submit()
+
+    def begin(self) -> None:
+        """Queue the next step, the first one from outside."""
+        self._worker.submit(self._visitor, self._take_step).add_done_callback(self._end_if_broken)
 
     def stop(self) -> None:
         """Ask for the end: no further token is made; the step that is running ends as it would."""
@@ -64,23 +67,25 @@ class Run(Generic[Frame]):
         if self._error is not None:
             raise self._error
 
-    def _submit(self) -> None:
-        self._worker.submit(self._visitor, self._take_step).add_done_callback(self._after)
-
-    def _take_step(self) -> bool:
+    def _take_step(self) -> None:
         frame, more = self._step(self.stopping)
         with self._changed:
             if frame is not self._newest:
                 self._newest = frame
                 self._frames += 1
                 self._changed.notify_all()
-        return more
+        if more:
+            self.begin()
+        else:
+            self._end(None)
 
-    def _after(self, future: Future[bool]) -> None:
-        error = None if future.cancelled() else future.exception()
-        if error is None and not future.cancelled() and future.result():
-            self._submit()
-            return
+    def _end_if_broken(self, future: Future[None]) -> None:
+        if future.cancelled():
+            self._end(None)
+        elif future.exception() is not None:
+            self._end(future.exception())
+
+    def _end(self, error: BaseException | None) -> None:
         with self._changed:
             self._error = error
             self.ended = True

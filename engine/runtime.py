@@ -10,7 +10,7 @@ from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
 from engine.scheduler import Scheduler
-from engine.sessions import Busy, Refused, Sessions
+from engine.sessions import Refused, Sessions
 from engine.settings import Settings
 from engine.trace import Trace
 
@@ -127,7 +127,7 @@ class Runtime:
 
     def back(self, session_id: str) -> Trace:
         """Take back the newest token of the turn. Raises `Busy` during a run."""
-        return self._change(session_id, Conversation.back)
+        return self._change(session_id, lambda conversation: conversation.back())
 
     def force(self, session_id: str, step: int, token_id: int) -> Trace:
         """Go back to `step` of the turn; the next step takes `token_id` there. Raises `Busy` during a run."""
@@ -167,12 +167,10 @@ class Runtime:
         conversation = session.started
 
         def item() -> Trace:
-            if session.running:
-                raise Busy("a run is under way; press Stop first")
             change(conversation)
             return conversation.trace
 
-        return self._scheduler.call(session, item)
+        return self._scheduler.change(session, item)
 
 
 def _last(traces: Iterator[Trace], trace: Trace) -> Trace:

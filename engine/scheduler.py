@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+STOP_FIRST = "a run is under way; press Stop first"
+
 
 class Scheduler:
     """Turns what sessions ask for into items of the worker; conversations are touched on its thread alone."""
@@ -43,26 +45,39 @@ class Scheduler:
         except CancelledError:
             raise SessionGone from None
 
+    def change(self, session: Session, item: Callable[[], T]) -> T:
+        """The result of `item`, run while no run of the session is under way. Raises `Busy` during one."""
+        with session.lock:
+            if self._settled(session):
+                raise Busy(STOP_FIRST)
+            return self.call(session, item)
+
     def begin(self, session: Session, *, one_token: bool = False) -> Run[Trace]:
         """A new run to the end or to the next token, or the one to the end that is under way.
 
         Waits for a single step, or a run that is stopping, to end first. Raises `Busy`, `NothingStarted`.
         """
         with session.lock:
-            if session.run and (session.run.stopping or session.one_token):
-                session.run.wait()
-            if session.run and session.running:
-                if one_token:
-                    raise Busy("a run is under way; press Stop first")
-                return session.run
+            under_way = self._settled(session)
+            if under_way and one_token:
+                raise Busy(STOP_FIRST)
+            if under_way:
+                return under_way
             if self._sessions.running >= self._settings.max_runs:
                 raise Busy(f"{self._settings.max_runs} runs are under way; try again in a minute")
             session.run_order = next(self._run_order)
             session.one_token = one_token
             deadline = self._clock() + self._settings.run_seconds
             step = partial(self._step, session, session.started, deadline)
-            session.run = Run(self._worker, session.id, step)
-            return session.run
+            session.run = run = Run(self._worker, session.id, step)
+            run.begin()
+            return run
+
+    def _settled(self, session: Session) -> Run[Trace] | None:
+        """The run to the end that is under way, once a single step or a run that is stopping has ended."""
+        if session.run and (session.run.stopping or session.one_token):
+            session.run.wait()
+        return session.run if session.running else None
 
     def _step(
         self, session: Session, conversation: "Conversation", deadline: float, stopping: bool

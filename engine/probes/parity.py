@@ -95,7 +95,7 @@ def generate_ids(
             torch.set_rng_state(random_state)
         else:
             torch.get_device_module(device).set_rng_state(random_state, device)
-        output = loaded.model.generate(
+        output = loaded.model.generate(  # type: ignore[operator]  # transformers leaves the mixin untyped
             ids,
             attention_mask=torch.ones_like(ids),
             generation_config=generation_config(experiment, loaded, new_tokens),

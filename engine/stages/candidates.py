@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from engine import numerics
-from engine.stages.processors import Snapshot
+from engine.stages.snapshots import Snapshot
 from engine.trace import EosScore, Floats, Ints
 
 #: How many of the best tokens are followed, of each stage.

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +24,9 @@ class Forwarded:
 
 
 @functools.cache
-def _parameters(model_class: type[PreTrainedModel]) -> frozenset[str]:
-    """Names that the class's forward accepts."""
-    return frozenset(inspect.signature(model_class.forward).parameters)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """Names that a function accepts."""
+    return frozenset(inspect.signature(function).parameters)
 
 
 def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None) -> Forwarded:
@@ -33,7 +34,7 @@ def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None) -> Forw
 
     Only the last row goes through the LM head, as in `generate`. Waits for the device, so that `seconds` is true.
     """
-    accepted = _parameters(type(model))
+    accepted = _parameters(type(model).forward)
     arguments: dict[str, Any] = {
         "input_ids": inputs.input_ids,
         "attention_mask": inputs.attention_mask,

@@ -4,8 +4,7 @@ Grammars are compiled and followed by llguidance (JSON schema, regular expressio
 """
 
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import llguidance
 import llguidance.hf
@@ -17,7 +16,7 @@ from transformers import LogitsProcessor, PreTrainedTokenizerFast
 
 from engine.experiment import ExperimentError, Grammar
 
-_SOURCES = {
+_SOURCES: dict[str, Callable[[str], str]] = {
     "json_schema": llguidance.LLMatcher.grammar_from_json_schema,
     "regex": llguidance.LLMatcher.grammar_from_regex,
     "lark": llguidance.LLMatcher.grammar_from_lark,
@@ -92,7 +91,3 @@ class GrammarProcessor(LogitsProcessor):
         if len(told) > known and not self._matcher.consume_tokens(told[known:]):
             raise ExperimentError("grammar.source", "the answer has left the grammar")
         self._consumed = told
-
-    def parameters(self) -> dict[str, Any]:
-        """What a trace says of this link."""
-        return {"legal": self.legal}

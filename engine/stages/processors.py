@@ -22,34 +22,9 @@ from transformers import (
 
 from engine.experiment import Experiment, ExperimentError, ProcessorName
 from engine.facts import ModelFacts
+from engine.limits import check_id
 from engine.stages.grammar import GrammarProcessor
-from engine.trace import Stage
-
-#: −inf is clamped to this, so that 0 · −inf never arises: exp(−87) is about the least normal float32 and adds nothing
-#: to a sum that holds a 1, while anything lower would be a (slow) denormal number.
-_LOWEST = -87.0
-
-
-class NoCandidate(Exception):
-    """A link of the chain left no token to choose. `stage` is its name."""
-
-    def __init__(self, stage: str) -> None:
-        super().__init__(f"{stage} left no token to choose")
-        self.stage = stage
-
-
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """The whole distribution after one stage."""
-
-    stage: Stage
-    logits: torch.Tensor  # [vocab] float32
-    highest: float
-    normaliser: float  # sum over the vocabulary of exp(logit − highest)
-
-    def probabilities(self, ids: torch.Tensor) -> torch.Tensor:
-        """Probabilities float32 of the given ids."""
-        return torch.exp(self.logits[ids] - self.highest) / self.normaliser
+from engine.stages.snapshots import Snapshot, take_snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +37,11 @@ class Link:
 
 
 class Chain:
-    """The processors of one turn, in the experiment's order."""
+    """The processors of one turn, in the experiment's order; `grammar` is the one that follows a grammar, if any."""
 
-    def __init__(self, links: Sequence[Link]) -> None:
+    def __init__(self, links: Sequence[Link], grammar: GrammarProcessor | None) -> None:
         self.links = tuple(links)
+        self.grammar = grammar
 
     def run(self, input_ids: torch.Tensor, logits: torch.Tensor) -> tuple[Snapshot, ...]:
         """Snapshots of the model's own logits and of each stage.
@@ -74,42 +50,11 @@ class Chain:
         stage that emptied the set, and `ExperimentError` where a setting drives logits out of float32's range.
         """
         scores = logits[None]
-        snapshots = [_snapshot("logits", {}, scores[0], None)]
+        snapshots = [take_snapshot("logits", {}, scores[0], None)]
         for link in self.links:
             scores = link.processor(input_ids, scores)
-            snapshots.append(_snapshot(link.name, link.describe(input_ids), scores[0], snapshots[-1]))
+            snapshots.append(take_snapshot(link.name, link.describe(input_ids), scores[0], snapshots[-1]))
         return tuple(snapshots)
-
-
-def _snapshot(name: str, parameters: dict[str, Any], logits: torch.Tensor, before: Snapshot | None) -> Snapshot:
-    """Measure a stage: tokens kept, entropy in nats, and the mass, as it stood before, of the tokens it cut."""
-    highest = float(logits.max())
-    if highest == -torch.inf:
-        raise NoCandidate(name)
-    if highest != highest or highest == torch.inf:
-        if before is None:
-            raise ExperimentError("model", "the model's logits are not finite numbers")
-        raise ExperimentError(f"sampling.{name}", "this value drives the logits out of the range of float32")
-    shifted = (logits - highest).clamp_(min=_LOWEST)
-    weights = shifted.exp()
-    normaliser = float(weights.sum())
-    entropy = float(torch.log(weights.sum()) - torch.dot(weights, shifted) / normaliser)
-    finite = logits > -torch.inf
-    kept = int(torch.count_nonzero(finite))
-    stage = Stage(
-        name=name,
-        parameters=parameters,
-        kept=kept,
-        entropy=max(0.0, entropy) if kept > 1 else 0.0,
-        mass_removed=0.0 if before is None or kept == before.stage.kept else _mass(before, ~finite),
-    )
-    return Snapshot(stage, logits, highest, normaliser)
-
-
-def _mass(snapshot: Snapshot, chosen: torch.Tensor) -> float:
-    """Probability of the tokens that the flags [vocab] choose."""
-    weights = torch.exp(snapshot.logits - snapshot.highest)
-    return min(1.0, float(torch.dot(weights, chosen.float())) / snapshot.normaliser)
 
 
 def bad_word_ids(tokenizer: PreTrainedTokenizerFast, words: Sequence[str]) -> list[list[int]]:
@@ -130,19 +75,25 @@ def bad_word_ids(tokenizer: PreTrainedTokenizerFast, words: Sequence[str]) -> li
 def build_chain(
     experiment: Experiment,
     facts: ModelFacts,
+    tokenizer: PreTrainedTokenizerFast,
     *,
     prompt_ids: Sequence[int],
-    bad_words: list[list[int]],
-    grammar: GrammarProcessor | None,
     device: torch.device,
 ) -> Chain:
     """The chain for a turn whose prompt is `prompt_ids`. A processor without effect by its value is left out.
 
-    min_new_tokens and the like follow `generate`: no end-of-sequence id, no min_new_tokens.
+    As in `generate`, a model without an end-of-sequence id has no min_new_tokens. Raises `ExperimentError` for a
+    grammar that does not compile, a bad word without tokens, and ids that the model has no row for.
     """
     settings = experiment.sampling
     prompt = frozenset(prompt_ids)
     length = len(prompt_ids)
+    for index, token_id in enumerate(settings.suppress_tokens):
+        check_id(token_id, facts, f"sampling.suppress_tokens[{index}]")
+    bad_words = bad_word_ids(tokenizer, settings.bad_words)
+    grammar = None
+    if experiment.grammar is not None:
+        grammar = GrammarProcessor(experiment.grammar, tokenizer, eos_ids=facts.eos_ids, prompt_length=length)
 
     def repetition(input_ids: torch.Tensor) -> dict[str, Any]:
         answer = frozenset(input_ids[0, length:].tolist())
@@ -188,7 +139,7 @@ def build_chain(
                 return plain(name, TypicalLogitsWarper(settings.typical_p))
 
     def plain(name: ProcessorName, processor: LogitsProcessor) -> Link:
-        parameters = {name: getattr(settings, name)}
+        parameters: dict[str, Any] = {name: getattr(settings, name)}
         return Link(name, processor, lambda _: parameters)
 
-    return Chain([item for name in experiment.processors if (item := link(name)) is not None])
+    return Chain([item for name in experiment.processors if (item := link(name)) is not None], grammar)

@@ -1,6 +1,7 @@
 """A conversation without a model: each forward can be watched, held and made to fail."""
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -181,3 +182,31 @@ LOADED = SimpleNamespace(facts=FACTS)
 
 def token_ids(trace: Trace, turn: int = 0) -> list[int]:
     return [step.token_id for step in trace.steps(turn)]
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def opened(runtime, new_tokens=5, *, content="Hello", **fields):
+    session = runtime.open()
+    runtime.start(session, experiment(new_tokens, content=content, **fields))
+    return session
+
+
+def until(condition):
+    """Wait for what another thread is about to do."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def settled(runtime):
+    """Return when the worker has done what was queued before."""
+    runtime.step(opened(runtime, content="settle"))

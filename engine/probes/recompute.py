@@ -1,0 +1,73 @@
+"""One step's logits once more: from a slice of the cache, or from nothing."""
+
+from dataclasses import dataclass
+
+import torch
+
+from engine import kv_cache
+from engine.conversation import Conversation
+from engine.experiment import ExperimentError
+from engine.stages.forward import forward
+from engine.stages.inputs import make_inputs
+from engine.stages.processors import build_chain
+from engine.stages.snapshots import Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class Recomputed:
+    """Logits [vocab] float32 of a step; `reused` positions came from the cache, `fed` were computed."""
+
+    logits: torch.Tensor
+    reused: int
+    fed: int
+    seconds: float
+
+
+def context_ids(conversation: Conversation, turn: int, step: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Prompt ids of a turn, and the ids of its answer before `step`.
+
+    Raises `ExperimentError` for a turn that was not rendered or a step that was not reached.
+    """
+    rendered = conversation.trace.rendered(turn)
+    if rendered is None:
+        raise ExperimentError("turn", f"{conversation.trace.turns} turns were begun, there is no turn {turn}")
+    answer = tuple(item.token_id for item in conversation.trace.steps(turn))
+    if not 0 <= step <= len(answer):
+        raise ExperimentError("step", f"turn {turn} has {len(answer)} tokens, there is no step {step}")
+    return tuple(rendered.token_ids.tolist()), answer[:step]
+
+
+def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool = True) -> Recomputed:
+    """The logits from which `step` of `turn` chose, in one forward.
+
+    With `cached`, keys and values of all but the newest position are a view of the conversation's cache, where it
+    still holds them and can be cut that far back; else every position is computed. The run's cache stays as it is.
+    Both ways see the same attention mask as the run did, a shortened one included.
+    """
+    prompt, answer = context_ids(conversation, turn, step)
+    ids = prompt + answer
+    loaded, current = conversation.loaded, conversation.turn
+    cache = kv_cache.new_cache(loaded.model.config)
+    past = len(ids) - 1
+    if cached and current is not None and current.cache is not None:
+        held = kv_cache.common_prefix(current.cached_ids, ids)
+        if held >= past and kv_cache.reason_against_cut(current.cache, past) is None:
+            cache = kv_cache.slice_cache(current.cache, past)
+    past = kv_cache.tokens(cache)
+    shortened = bool(answer) and conversation.experiment.mistake == "mask_not_extended"
+    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=len(prompt) if shortened else None)
+    result = forward(loaded.model, inputs, cache)
+    return Recomputed(result.logits, reused=past, fed=len(ids) - past, seconds=result.seconds)
+
+
+def stages_of(conversation: Conversation, turn: int, step: int) -> tuple[Snapshot, ...]:
+    """Every stage of a step with its whole distribution. The current turn's first step needs no forward."""
+    prompt, answer = context_ids(conversation, turn, step)
+    loaded, current = conversation.loaded, conversation.turn
+    first = current.first_logits if current is not None and current.index == turn and step == 0 else None
+    logits = recompute(conversation, turn, step).logits if first is None else first
+    chain = build_chain(
+        conversation.experiment, loaded.facts, loaded.tokenizer, prompt_ids=prompt, device=loaded.device
+    )
+    input_ids = torch.tensor([prompt + answer], dtype=torch.long, device=loaded.device)
+    return chain.run(input_ids, logits)
