@@ -102,6 +102,10 @@ class Runtime:
         conversation = self._sessions.get(session_id).conversation
         return conversation.trace if conversation else None
 
+    def prepare(self, session_id: str) -> Trace:
+        """Render and prefill the first turn, where nothing was done yet, without making a token."""
+        return self._change(session_id, lambda conversation: conversation.trace.events or conversation.advance())
+
     def step(self, session_id: str) -> Trace:
         """Make one token (before the first of a turn: render and prefill too) and return the trace.
 

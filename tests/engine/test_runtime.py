@@ -21,6 +21,17 @@ def test_every_press_of_step_shows_one_new_token(make):
     assert runtime.step(session) is trace  # finished: nothing is left to do
 
 
+def test_prepare_renders_and_prefills_once_and_makes_no_token(make, lab):
+    runtime = make()
+    session = opened(runtime)
+    trace = runtime.prepare(session)
+    assert trace.prefilled(0) is not None
+    assert trace.steps(0) == ()
+    assert runtime.prepare(session) is trace
+    assert token_ids(runtime.step(session)) == [0]
+    assert len(lab.forwards) == 2
+
+
 def test_run_goes_to_the_end_of_all_turns_and_its_frames_only_grow(make):
     runtime = make()
     frames = list(runtime.run(opened(runtime, 4, follow_ups=["and then?"])))
