@@ -32,7 +32,10 @@ class LoadedModel:
 
 
 def load(entry: Entry, *, device: str = "auto", dtype: str = "auto") -> LoadedModel:
-    """Load an entry's weights (safetensors only, no code of the repository) with PyTorch's fused attention.
+    """Load an entry's weights: safetensors only, no code of the repository.
+
+    Attention is transformers' own choice for the architecture: PyTorch's fused kernel (sdpa), but for the few models,
+    like Gemma 2, whose attention that kernel cannot compute.
 
     Args:
         device: "auto" takes CUDA, else MPS, else the CPU; or one of these by name, "cuda:1" included.
@@ -47,10 +50,11 @@ def load(entry: Entry, *, device: str = "auto", dtype: str = "auto") -> LoadedMo
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **options)
         model = AutoModelForCausalLM.from_pretrained(
-            name, dtype=number, use_safetensors=True, trust_remote_code=False, attn_implementation="sdpa", **options
+            name, dtype=number, use_safetensors=True, trust_remote_code=False, **options
         )
     except (OSError, ValueError) as error:
-        raise ModelError(f"{entry.title} cannot be loaded from {name}: {error}") from error
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ModelError(f"{entry.title} cannot be loaded from {name}: {reason}") from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(f"{entry.title} has no tokenizer of the tokenizers library")
     model.to(place)  # type: ignore[arg-type]  # transformers' wrapper of `to` hides the method's self from mypy
