@@ -13,6 +13,11 @@ def visible(text: str) -> str:
     return "".join(MARKS.get(char) or (char if _shows(char) else f"⟨U+{ord(char):04X}⟩") for char in text)
 
 
+def running_text(text: str) -> str:
+    """Text to be read: spaces stay, a line break is seen and breaks the line, whatever is invisible is named."""
+    return "⏎\n".join(" ".join(map(visible, line.split(" "))) for line in text.split("\n"))
+
+
 def visible_bytes(data: bytes) -> str:
     """The bytes as visible text; bytes that are no whole character appear as ⟨E2⟩, never as U+FFFD."""
     parts: list[str] = []

@@ -8,7 +8,7 @@ LayerKind = Literal["full", "sliding", "shared", "stateful"]
 
 @dataclass(frozen=True)
 class SpecialMark:
-    """One special mark of the tokenizer and the roles the tokenizer gives it ("bos", "eos", "pad", "unk", "control")."""
+    """One special mark of the tokenizer and its roles there ("bos", "eos", "pad", "unk", "control")."""
 
     text: str
     token_id: int
@@ -49,6 +49,17 @@ class ModelFacts:
         return kv_bytes_per_token(
             sum(kind in {"full", "sliding"} for kind in self.layer_kinds), self.kv_heads, self.head_dim, self.itemsize
         )
+
+    def layer_kv_bytes(self, kind: LayerKind, tokens: int) -> int:
+        """Bytes by formula of one layer after `tokens` positions; a sliding layer keeps its last window − 1."""
+        if kind not in {"full", "sliding"}:
+            return 0
+        held = tokens if kind == "full" or self.sliding_window is None else min(tokens, self.sliding_window - 1)
+        return held * kv_bytes_per_token(1, self.kv_heads, self.head_dim, self.itemsize)
+
+    def kv_bytes(self, tokens: int) -> int:
+        """Bytes by formula of the whole KV cache after `tokens` positions."""
+        return sum(self.layer_kv_bytes(kind, tokens) for kind in self.layer_kinds)
 
 
 def kv_bytes_per_token(layers: int, kv_heads: int, head_dim: int, itemsize: int) -> int:

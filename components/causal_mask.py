@@ -1,0 +1,52 @@
+"""Who may see whom in one forward, as a heatmap."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from components.copy import words
+from components.widgets import heatmap
+
+MAX_SIDE = 96
+
+
+def causal_mask(top: int, bottom: int, left: int, right: int) -> npt.NDArray[np.float32]:
+    """[bottom − top, right − left]: 1 where position `column` ≤ position `row`."""
+    return (np.arange(left, right) <= np.arange(top, bottom)[:, None]).astype(np.float32)
+
+
+def mask_value(first: int, labels: list[str], mask_length: int, position: int) -> dict[str, Any]:
+    """The mask of the positions fed, from `first` on, against all positions; at most MAX_SIDE around `position`.
+
+    Positions from `mask_length` on, beyond the attention mask's end, are hidden: transformers takes them for padding.
+    """
+    say, end = words("tensors"), len(labels)
+    top, bottom = _around(first, end, position)
+    left, right = _around(0, end, position)
+    matrix = causal_mask(top, bottom, left, right)
+    matrix[:, max(0, mask_length - left) :] = 0
+    rows, columns = matrix.shape
+    sentences = [
+        say.text("mask_label", rows=rows, columns=columns),
+        say.text("mask_row" if end - first == 1 else "mask_all"),
+    ]
+    if mask_length < end:
+        sentences.append(say.text("mask_hidden", first=mask_length, last=end - 1))
+    if (rows, columns) != (end - first, end):
+        sentences.append(say.text("mask_cut", rows=rows, columns=columns, all_rows=end - first, all_columns=end))
+    return heatmap.value(
+        matrix,
+        x=labels[left:right],
+        y=labels[top:bottom],
+        label=" ".join(sentences),
+        low=0.0,
+        high=1.0,
+        selected=(position - top, position - left) if top <= position < bottom else None,
+    )
+
+
+def _around(start: int, end: int, center: int) -> tuple[int, int]:
+    """At most MAX_SIDE positions of [start, end) around `center`."""
+    first = max(start, min(center - MAX_SIDE // 2, end - MAX_SIDE))
+    return first, min(end, first + MAX_SIDE)

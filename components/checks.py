@@ -1,0 +1,105 @@
+"""The self-checks of the status line: facts about the selected step that would be false if the engine were wrong."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from components.copy import words
+from components.panel import View
+from components.widgets.rail import Station, Tone
+from engine.facts import ModelFacts
+from engine.trace import Draw, Stepped
+
+#: Float32 probabilities of up to 300,000 tokens add up with errors well below this.
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: its name on the page, whether it holds (None: cannot be told), and the numbers behind it."""
+
+    label: str
+    ok: bool | None
+    detail: str
+
+
+def checks(view: View) -> list[Station]:
+    """The checks as entries of the status line, the numbers as their tooltip."""
+    tones: dict[bool | None, Tone] = {True: "ok", False: "warn", None: "dim"}
+    return [
+        Station(f"check-{index}", "", check.label, check.detail, tones[check.ok])
+        for index, check in enumerate(select(view))
+    ]
+
+
+def select(view: View) -> list[Check]:
+    """Every check that the selected step and the results at hand allow."""
+    step = view.nearest_step
+    found = list(_step_checks(step, view.facts)) if step else []
+    return [*found, *_asked_checks(view)]
+
+
+def _step_checks(step: Stepped, facts: ModelFacts) -> Iterator[Check]:
+    yield bytes_check(step, facts)
+    yield positions_check(step)
+    yield mask_check(step)
+    yield stages_check(step)
+    if step.draw is not None:
+        yield draw_check(step, step.draw)
+
+
+def bytes_check(step: Stepped, facts: ModelFacts) -> Check:
+    """The bytes of the cache's tensors against the formula."""
+    say, formula = words("checks"), facts.kv_bytes(step.kv_tokens)
+    detail = say.text("bytes_said", measured=step.kv_bytes, formula=formula)
+    return Check(say.text("bytes"), step.kv_bytes == formula, detail)
+
+
+def positions_check(step: Stepped) -> Check:
+    """F = prompt + sampled − 1 against the positions in the cache. The step stands at position prompt + step."""
+    say, expected = words("checks"), step.position
+    detail = say.text("positions_said", held=step.kv_tokens, expected=expected)
+    return Check(say.text("positions"), step.kv_tokens == expected, detail)
+
+
+def mask_check(step: Stepped) -> Check:
+    """The attention mask covers the whole context that the forward saw."""
+    say, mask = words("checks"), step.shapes["attention_mask"][-1]
+    detail = say.text("mask_said", mask=mask, context=step.position)
+    return Check(say.text("mask"), mask == step.position, detail)
+
+
+def stages_check(step: Stepped) -> Check:
+    """A processor may cut and reweigh, never bring a cut token back; followed candidates weigh at most 1."""
+    say = words("checks")
+    weights = step.probabilities.astype(np.float64).sum(axis=1)
+    gone = np.isneginf(step.logits)
+    for index, stage in enumerate(step.stages):
+        returned = index > 0 and (
+            stage.kept > step.stages[index - 1].kept or bool((gone[index - 1] & ~gone[index]).any())
+        )
+        if returned or weights[index] > 1 + TOLERANCE:
+            return Check(say.text("stages"), False, say.text("stages_broken", stage=stage.name, weight=weights[index]))
+    return Check(say.text("stages"), True, say.text("stages_said", count=len(step.stages)))
+
+
+def draw_check(step: Stepped, draw: Draw) -> Check:
+    """u lies in the drawn token's interval, which is as wide as the token's probability after the last stage."""
+    say = words("checks")
+    place = np.flatnonzero(step.candidate_ids == draw.drawn_id)
+    probability = float(step.probabilities[-1, place[0]]) if place.size else float("nan")
+    inside = draw.low <= draw.u <= draw.high and abs(draw.high - draw.low - probability) <= TOLERANCE
+    detail = say.text("draw_said", u=draw.u, low=draw.low, high=draw.high, probability=probability)
+    return Check(say.text("draw"), inside, detail)
+
+
+def _asked_checks(view: View) -> Iterator[Check]:
+    """Checks that a person asked for: loop = generate."""
+    say, parity = words("checks"), view.results.get("parity")
+    if parity is not None and parity.reason is not None:
+        yield Check(say.text("parity"), None, parity.reason)
+    elif parity is not None:
+        parted = parity.first_difference
+        detail = say.text("parity_same" if parted is None else "parity_differ", count=len(parity.ours), step=parted)
+        yield Check(say.text("parity"), parted is None, detail)

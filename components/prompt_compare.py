@@ -1,0 +1,58 @@
+"""The same question with the chat template and without: two answers side by side."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from components.copy import words
+from components.visible import running_text
+from components.widgets import table
+from components.widgets.table import Cell, Column
+from engine.trace import Trace
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One way of asking and what came of it. `ended` is the stop's reason, None while running."""
+
+    prompt_tokens: int
+    answer_tokens: int
+    text: str
+    ended: str | None
+
+
+def answer_of(trace: Trace, turn: int) -> Answer:
+    """What one run asked and answered in a turn."""
+    rendered, stopped = trace.rendered(turn), trace.stopped(turn)
+    return Answer(
+        prompt_tokens=len(rendered.token_ids) if rendered else 0,
+        answer_tokens=len(trace.steps(turn)),
+        text=trace.answer(turn),
+        ended=stopped.reason if stopped else None,
+    )
+
+
+def compare_value(templated: Answer, raw: Answer | None) -> dict[str, Any]:
+    """The same question asked both ways; before it was asked raw, one row and what to do."""
+    say = words("prompt")
+    columns = [
+        Column(say.text("col_way")),
+        Column(say.text("col_prompt_tokens"), align="right"),
+        Column(say.text("col_answer_tokens"), align="right"),
+        Column(say.text("col_stopped"), mono=True),
+        Column(say.text("col_answer")),
+    ]
+    rows = [_row(say.text("with_template"), templated)]
+    if raw is None:
+        return table.value(columns, rows, caption=say.text("compare_empty"))
+    rows.append(_row(say.text("without_template"), raw))
+    if templated.ended is None:
+        verdict = say.text("not_ended")
+    else:
+        verdict = say.text("same" if raw.text == templated.text else "different")
+    more = templated.prompt_tokens - raw.prompt_tokens
+    return table.value(columns, rows, caption=say.text("compare_said", more=more, verdict=verdict))
+
+
+def _row(way: str, answer: Answer) -> list[Cell | str]:
+    ended = answer.ended or words("prompt").text("running")
+    return [way, str(answer.prompt_tokens), str(answer.answer_tokens), ended, running_text(answer.text)]

@@ -1,0 +1,29 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from components.panel import View
+from engine.trace import Trace, trace_from_json
+
+from .handmade import make_trace, make_view
+
+PARIS = Path(__file__).parent.parent / "golden" / "paris.trace.json"
+
+
+@pytest.fixture
+def trace() -> Trace:
+    """A short run, made by hand, with hostile tokens."""
+    return make_trace()
+
+
+@pytest.fixture
+def view(trace) -> View:
+    """The newest token of `trace` is selected."""
+    return make_view(trace)
+
+
+@pytest.fixture(scope="session")
+def paris() -> Trace:
+    """A run recorded from the embedded model by tests/golden/make_paris_trace.py."""
+    return trace_from_json(json.loads(PARIS.read_text(encoding="utf-8")))

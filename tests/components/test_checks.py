@@ -1,0 +1,114 @@
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from components import checks
+
+from .handmade import make_facts, make_step, make_trace, make_view
+
+FACTS = make_facts()
+
+
+def step(**changes):
+    return dataclasses.replace(make_step(3, 21, 18, FACTS), **changes)
+
+
+def test_all_checks_hold_on_a_sound_run(trace):
+    for position in range(21, 27):
+        found = checks.select(make_view(trace, position=position))
+        assert len(found) == 5
+        assert all(check.ok is True for check in found)
+
+
+def test_bytes_that_the_formula_does_not_give_fail():
+    # 2 (K and V) × 2 layers × 2 KV heads × 4 numbers × 4 bytes × 24 positions
+    assert step().kv_bytes == 2 * 2 * 2 * 4 * 4 * 24
+    assert checks.bytes_check(step(), FACTS).ok is True
+    wrong = checks.bytes_check(step(kv_bytes=3071), FACTS)
+    assert wrong.ok is False
+    assert "3,071" in wrong.detail
+    assert "3,072" in wrong.detail
+
+
+def test_a_sliding_layer_keeps_its_window_less_one():
+    facts = make_facts(layer_kinds=("full", "sliding"), sliding_window=8)
+    layer = 2 * 2 * 4 * 4
+    assert checks.bytes_check(step(kv_bytes=layer * 24 + layer * 7), facts).ok is True
+    assert facts.kv_bytes(5) == 2 * layer * 5
+
+
+def test_layers_without_keys_take_nothing():
+    assert make_facts(layer_kinds=("shared", "stateful")).kv_bytes(100) == 0
+
+
+def test_positions_and_mask_fail_under_the_mistakes():
+    assert checks.positions_check(step(kv_tokens=0)).ok is False
+    short = step(shapes=step().shapes | {"attention_mask": (1, 21)})
+    assert checks.mask_check(short).ok is False
+    assert checks.mask_check(step()).ok is True
+
+
+@pytest.mark.parametrize("u", [-0.1, 1.5])
+def test_a_draw_outside_its_interval_fails(u):
+    sound = step()
+    assert checks.draw_check(sound, dataclasses.replace(sound.draw, u=u)).ok is False
+
+
+def test_an_interval_that_is_not_the_probability_fails():
+    sound = step()
+    assert checks.draw_check(sound, sound.draw).ok is True
+    assert checks.draw_check(sound, dataclasses.replace(sound.draw, high=sound.draw.high + 0.01)).ok is False
+    assert checks.draw_check(sound, dataclasses.replace(sound.draw, drawn_id=9)).ok is False
+    assert checks.draw_check(sound, dataclasses.replace(sound.draw, drawn_id=99)).ok is False
+
+
+def test_a_token_that_comes_back_fails():
+    sound = step()
+    logits = sound.logits.copy()
+    logits[1, 0] = -np.inf
+    assert checks.stages_check(step(logits=logits)).ok is False
+    more = tuple(dataclasses.replace(stage, kept=i + 1) for i, stage in enumerate(sound.stages))
+    assert checks.stages_check(step(stages=more)).ok is False
+
+
+def test_candidates_that_weigh_more_than_one_fail():
+    check = checks.stages_check(step(probabilities=step().probabilities * 1.2))
+    assert check.ok is False
+    assert "top_k" in check.detail
+
+
+def test_a_greedy_step_has_no_draw_to_check():
+    trace = make_trace((15,), stop=False)
+    events = [dataclasses.replace(e, draw=None) if hasattr(e, "draw") else e for e in trace.events]
+    assert len(checks.select(make_view(dataclasses.replace(trace, events=tuple(events))))) == 4
+
+
+@pytest.mark.parametrize(
+    ("parity", "ok", "detail"),
+    [
+        (SimpleNamespace(reason=None, ours=(1, 2), first_difference=None), True, "The 2 tokens"),
+        (SimpleNamespace(reason=None, ours=(1, 2), first_difference=1), False, "part at step 1"),
+        (SimpleNamespace(reason="another order", ours=(), first_difference=None), None, "another order"),
+    ],
+)
+def test_loop_equals_generate_once_it_was_asked(trace, parity, ok, detail):
+    assert not any(check.label == "loop = generate" for check in checks.select(make_view(trace)))
+    check = checks.select(make_view(trace, results={"parity": parity}))[-1]
+    assert (check.label, check.ok) == ("loop = generate", ok)
+    assert detail in check.detail
+
+
+def test_the_status_line_shows_each_with_its_mark(trace):
+    good = checks.checks(make_view(trace))
+    assert [station.tone for station in good] == ["ok"] * 5
+    assert all(station.note for station in good)
+    assert len({station.id for station in good}) == 5
+    events = [dataclasses.replace(e, kv_bytes=1) if getattr(e, "step", None) == 5 else e for e in trace.events]
+    bad = checks.checks(make_view(dataclasses.replace(trace, events=tuple(events))))
+    assert [station.tone for station in bad] == ["warn", "ok", "ok", "ok", "ok"]
+
+
+def test_nothing_is_checked_before_the_first_step():
+    assert checks.checks(make_view(make_trace((), stop=False))) == []

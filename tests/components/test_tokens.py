@@ -1,0 +1,150 @@
+import dataclasses
+
+import pytest
+
+from components import tokens
+from components.characters import characters_touched
+from components.visible import visible_bytes
+
+from .handmade import ANSWER, PROMPT, make_rendered, make_step, make_trace, make_view
+from .reading import read, station
+
+
+def texts(row):
+    return [cell if isinstance(cell, str) else cell[0] for cell in row]
+
+
+def test_every_position_has_one_row_with_its_own_numbers(trace):
+    rows = read(tokens.render(make_view(trace))[0])["rows"]
+    rendered = trace.rendered(0)
+    assert len(rows) == 21 + len(ANSWER)
+    for position, row in enumerate(rows[:21]):
+        cells = texts(row)
+        assert cells[:3] == [str(position), str(rendered.token_ids[position]), rendered.pieces[position]]
+        assert bytes.fromhex(cells[3]) == rendered.token_bytes[position]
+    for step, row in zip(trace.steps(0), rows[21:], strict=True):
+        assert texts(row)[:2] == [str(step.position), str(step.token_id)]
+
+
+def test_half_characters_are_bytes_and_name_their_character(trace):
+    rows = read(tokens.render(make_view(trace))[0])["rows"]
+    assert rows[10][4] == ["⟨E2⟩⟨91⟩", "accent", None, "part of ①"]
+    assert rows[11][4] == ["⟨A0⟩", "accent", None, "part of ①"]
+    assert rows[23][4] == ["⟨F0⟩⟨9F⟩", "accent", None, "part of 😀"]
+    assert "�" not in str(rows)
+
+
+def test_hostile_text_stays_text(trace):
+    rows = read(tokens.render(make_view(trace))[0])["rows"]
+    assert rows[12][4] == "<script>alert(1)</script>"
+    assert rows[13][4] == "${x}"
+    assert rows[22][4] == "⟨U+200F⟩"
+
+
+def test_spans_and_colours(trace):
+    rows = read(tokens.render(make_view(trace))[0])["rows"]
+    assert rows[0][5][:2] == ["system, scaffold", "scaffold"]
+    assert rows[3][5][:2] == ["system", "system"]
+    assert rows[14][5][:2] == ["user", "user"]
+    assert rows[21][5][:2] == ["assistant, sampled", "assistant"]
+    assert rows[26][5][:2] == ["assistant, sampled", "scaffold"]
+
+
+def test_a_forced_token_is_said_to_be_a_choice(trace):
+    step = dataclasses.replace(trace.steps(0)[0], forced=True)
+    assert tokens.select(trace.rendered(0), [step])[-1].span == "assistant, your choice"
+
+
+@pytest.mark.parametrize(("position", "row"), [(None, 26), (5, 5), (24, 24)])
+def test_the_selected_position_is_the_selected_row(trace, position, row):
+    value = read(tokens.render(make_view(trace, position=position))[0])
+    assert value["selected"] == row
+    assert value["keys"][row] == {"position": row}
+    assert value["caption"] == "27 tokens, 4 of them hold a part of a character only."
+
+
+def test_the_newest_prompt_position_is_shown_before_the_first_step():
+    trace = make_trace(())
+    assert read(tokens.render(make_view(trace))[0])["selected"] is None
+    assert len(read(tokens.render(make_view(trace))[0])["rows"]) == 21
+
+
+def long_view(position):
+    parts = [*PROMPT[:4], ("user", 0, "content", (8,) * 1000), *PROMPT[5:]]
+    trace = make_trace((), stop=False)
+    return make_view(dataclasses.replace(trace, events=(make_rendered(parts),)), position=position)
+
+
+@pytest.mark.parametrize(("position", "first"), [(0, 0), (500, 400), (1015, 816)])
+def test_a_long_context_is_shown_around_the_selected_position(position, first):
+    value = read(tokens.render(long_view(position))[0])
+    assert len(value["rows"]) == tokens.MAX_ROWS
+    assert value["keys"] == [{"position": p} for p in range(first, first + tokens.MAX_ROWS)]
+    assert value["keys"][value["selected"]] == {"position": position}
+    assert f"positions {first}–{first + 199}" in value["caption"]
+    assert "816 are left out" in value["caption"]
+
+
+def test_the_sum_by_span_is_the_whole(trace):
+    value = read(tokens.render(make_view(trace))[1])
+    assert value["caption"] == "3 + 2 + 2 + 3 + 5 + 2 + 4 + 6 = 27"
+    assert [texts(row)[1] for row in value["rows"]] == ["3", "2", "2", "3", "5", "2", "4", "6"]
+    assert texts(value["rows"][-1])[2] == "27"
+    assert sum(row[1][2] for row in value["rows"]) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_long_chat_joins_its_middle_and_still_adds_up():
+    parts = [part for _ in range(20) for part in PROMPT]
+    selected = tokens.select(make_rendered(parts), [])
+    value = read(tokens.spans_value(selected))
+    assert len(value["rows"]) == tokens.MAX_STRETCHES
+    assert sum(int(texts(row)[1]) for row in value["rows"]) == 20 * 21
+    assert texts(value["rows"][-1])[2] == str(20 * 21)
+    assert sum("stretches more" in texts(row)[0] for row in value["rows"]) == 1
+
+
+def test_the_answer_with_and_without_marks(trace):
+    value = read(tokens.render(make_view(trace))[4])
+    assert value["rows"] == [
+        ["with special marks", "Hi⟨U+200F⟩😀!<|im_end|>"],
+        ["without them", "Hi⟨U+200F⟩😀!"],
+    ]
+    assert "1 of 6" in value["caption"]
+    assert read(tokens.render(make_view(make_trace(())))[4])["rows"] == []
+
+
+def test_station_counts_tokens_and_halves(trace):
+    assert station(tokens, make_view(trace)) == ("27", "4 half")
+    whole = dataclasses.replace(trace, events=(make_rendered([("user", 0, "content", (8, 9))]),))
+    assert station(tokens, make_view(whole)) == ("2", "all whole")
+    empty = make_view(dataclasses.replace(trace, events=()))
+    assert station(tokens, empty)[0] == "–"
+    assert tokens.unavailable(empty)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("text", ["①角 a", "👍🏽é", "தமிழ்", "a", ""])
+def test_touched_characters_are_those_whose_bytes_overlap(text, size):
+    data = text.encode()
+    pieces = [data[i : i + size] for i in range(0, len(data), size)]
+    spans, start = [], 0
+    for char in text:
+        spans.append((start, start + len(char.encode()), char))
+        start = spans[-1][1]
+    expected = [
+        visible_bytes("".join(c for a, b, c in spans if a < i + size and b > i).encode())
+        for i in range(0, len(data), size)
+    ]
+    assert characters_touched(pieces) == expected
+
+
+def test_bytes_that_never_become_a_character_stay_bytes():
+    assert characters_touched([b"\xe2", b"\x91"]) == ["⟨E2⟩⟨91⟩", "⟨E2⟩⟨91⟩"]
+    assert characters_touched([b"\x91", b"a"]) == ["⟨91⟩", "a"]
+    assert characters_touched([b"", b"a"]) == ["", "a"]
+
+
+def test_a_token_of_two_half_characters_is_split():
+    rendered = make_rendered()
+    step = make_step(0, 21, 18, make_trace().facts)
+    assert tokens.select(rendered, [step])[-1].split
