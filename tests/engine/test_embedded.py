@@ -257,8 +257,8 @@ def test_a_folder_that_cannot_be_written_names_the_way_out(
     [
         ("linux", {"DECODESCOPE_CACHE": "/elsewhere", "XDG_CACHE_HOME": "/xdg"}, "/elsewhere"),
         ("linux", {"XDG_CACHE_HOME": "/xdg"}, "/xdg/decodescope"),
-        ("linux", {}, "/home/ada/.cache/decodescope"),
-        ("darwin", {}, "/home/ada/Library/Caches/decodescope"),
+        ("linux", {}, "/ada/.cache/decodescope"),
+        ("darwin", {}, "/ada/Library/Caches/decodescope"),
         ("win32", {"LOCALAPPDATA": "/local"}, "/local/decodescope"),
     ],
 )
@@ -267,7 +267,7 @@ def test_the_cache_is_where_the_platform_keeps_caches(
 ) -> None:
     for name in ("DECODESCOPE_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"HOME": "/home/ada", **variables}.items():
+    for name, value in {"HOME": "/ada", **variables}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", platform)
     assert embedded.cache_root() == Path(expected)

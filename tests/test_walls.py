@@ -1,0 +1,126 @@
+"""The walls of the program: who may import whom, what stays empty, and what no file of it may hold."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LIGHT = {"trace", "experiment", "facts", "numerics"}  # of the engine: numpy and pydantic only
+SOURCES = sorted(
+    path for folder in ("engine", "components", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Full names of all that a file imports when it runs: inside functions too, but not what only the types need."""
+    for node in _run_nodes(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield from _run_nodes(child)
+
+
+def roots(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imports(path)}
+
+
+def files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", files("engine"), ids=name)
+def test_the_engine_knows_no_page(path: Path) -> None:
+    assert not roots(path) & {"gradio", "plotly", "components", "app"}
+
+
+@pytest.mark.parametrize("path", files("components"), ids=name)
+def test_components_know_no_model(path: Path) -> None:
+    assert not roots(path) & {"torch", "transformers", "tokenizers", "safetensors", "app"}
+    parts = {imported.split(".")[1] for imported in imports(path) if imported.startswith("engine.")}
+    assert parts <= LIGHT
+
+
+@pytest.mark.parametrize("path", [ROOT / "engine" / f"{part}.py" for part in sorted(LIGHT)], ids=name)
+def test_values_know_nothing(path: Path) -> None:
+    assert roots(path) <= {"numpy", "pydantic", "engine"} | sys.stdlib_module_names
+    inside = {imported.split(".")[1] for imported in imports(path) if imported.startswith("engine.")}
+    assert inside <= LIGHT
+
+
+@pytest.mark.parametrize("path", files("engine/stages"), ids=name)
+def test_stages_know_values_and_no_loop(path: Path) -> None:
+    parts = {imported.split(".")[1] for imported in imports(path) if imported.startswith("engine.")}
+    assert not parts & {"decode", "conversation", "runs", "worker", "sessions", "runtime", "settings", "probes"}
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.name == "__init__.py"], ids=name)
+def test_init_files_are_empty(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if name(path) != "components/__init__.py":
+        assert text == ""
+        return
+    statements = [node for node in ast.parse(text).body if not isinstance(node, ast.ImportFrom | ast.Import)]
+    said = [node for node in statements if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
+    assert [ast.unparse(node).partition(" ")[0].rstrip(":") for node in said] == ["PANELS"]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_a_file_is_one_idea(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
+
+
+def test_components_can_be_imported_where_torch_is_not_installed() -> None:
+    """Panels show a recorded trace without the model's libraries: importing them all must not ask for torch."""
+    code = (
+        "import importlib, sys\n"
+        "sys.modules.update(dict.fromkeys(('torch', 'transformers', 'tokenizers', 'safetensors')))\n"
+        "for name in sys.argv[1:]: importlib.import_module(name)\n"
+    )
+    modules = [
+        name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in files("components")
+    ]
+    assert modules
+    answer = subprocess.run(
+        [sys.executable, "-c", code, *modules], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+
+
+def tracked_texts() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    pictures = {".png", ".webp", ".jpg", ".ico", ".woff2"}
+    paths = [ROOT / part for part in listed.split("\0") if part]
+    return [path for path in paths if path.suffix not in pictures and path.is_file()]
+
+
+#: Home folders, workplaces and package stores of one machine.
+PRIVATE = re.compile(r"(?<![\w.~])/(?:home|Users|work|farm|root|opt)/\w")
+
+
+def test_no_file_names_one_machine() -> None:
+    paths = tracked_texts()
+    assert len(paths) > 20
+    found = [
+        f"{name(path)}:{number}: {line.strip()[:80]}"
+        for path in paths
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if PRIVATE.search(line)
+    ]
+    assert found == []
