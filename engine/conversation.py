@@ -137,11 +137,12 @@ class Conversation:
         if cancelled:
             self.force(len(self.turn.answer), self.loaded.facts.eos_ids[0])
 
-    def cancel(self) -> None:
-        """Stop a running turn where it is; the next `advance` goes on."""
+    def cancel(self, **evidence: object) -> None:
+        """Stop a running turn where it is; the next `advance` goes on. `evidence` says what else decided it."""
         if self.turn is None or self._stopped is not None:
             return
-        stopped = Stopped(self._index, "cancelled", {"step": len(self.turn.answer)}, self.turn.held_text())
+        evidence = {"step": len(self.turn.answer)} | evidence
+        stopped = Stopped(self._index, "cancelled", evidence, self.turn.held_text())
         self.trace = replace(self.trace, events=(*self.trace.events, stopped))
 
     def release(self) -> None:

@@ -9,13 +9,16 @@ from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
+from engine.probes.distribution import distribution
+from engine.probes.parity import parity
+from engine.probes.uncached import uncached
 from engine.scheduler import Scheduler
 from engine.sessions import Refused, Sessions
 from engine.settings import Settings
 from engine.trace import Trace
 
 #: What `Runtime.probe` knows: functions of a conversation and of named arguments.
-PROBES: dict[str, Callable[..., Any]] = {}
+PROBES: dict[str, Callable[..., Any]] = {"distribution": distribution, "uncached": uncached, "parity": parity}
 
 
 class Runtime:

@@ -86,8 +86,10 @@ class Scheduler:
         more = False
         if session.closed:
             conversation.release()
-        elif stopping or self._clock() >= deadline:
+        elif stopping:
             conversation.cancel()
+        elif self._clock() >= deadline:
+            conversation.cancel(limit="run_seconds", seconds=self._settings.run_seconds)
         elif self._sessions.must_wait(session):
             session.bytes_given_back = max(session.bytes_given_back, session.cache_bytes)
             conversation.release()

@@ -161,9 +161,9 @@ class FakeConversation:
         said = (*self.trace.experiment.follow_ups, text)
         self.trace = replace(self.trace, experiment=self.trace.experiment.model_copy(update={"follow_ups": said}))
 
-    def cancel(self) -> None:
+    def cancel(self, **evidence: object) -> None:
         if self.trace.turns and self._stopped is None:
-            self._add(Stopped(self.trace.turns - 1, "cancelled", {}, ""))
+            self._add(Stopped(self.trace.turns - 1, "cancelled", evidence, ""))
 
     def release(self) -> None:
         self.cache_bytes = 0

@@ -99,7 +99,9 @@ def test_a_run_that_nobody_listens_to_ends_at_the_time_limit(make, lab, clock):
     frames = runtime.run(session)
     next(frames)  # and never again
     runtime._sessions.get(session).run.wait()
-    assert runtime.trace(session).stopped(0).reason == "cancelled"
+    stopped = runtime.trace(session).stopped(0)
+    assert stopped.reason == "cancelled"
+    assert stopped.evidence == {"limit": "run_seconds", "seconds": 60}
     assert 55 <= len(token_ids(runtime.trace(session))) <= 60
     frames.close()
 
