@@ -9,6 +9,7 @@ import numpy as np
 from tokenizers import AddedToken, Encoding, Tokenizer
 from transformers import PreTrainedTokenizerFast
 
+from engine.experiment import ExperimentError
 from engine.stages.vocabulary import Vocabulary, vocabulary
 from engine.trace import Bools, Ints, Span
 
@@ -43,6 +44,7 @@ def tokenise(
     tokenizer puts in by default. Where content holds no mark, or `obey_marks` is set, the ids are those of tokenising
     the text whole; otherwise marks typed inside content are tokenised as ordinary characters, and only the template's
     own are control tokens. A token that reaches over two spans belongs to the one its first byte is in.
+    Raises ExperimentError where a tokenizer has no plain way to write a mark.
     """
     words = vocabulary(tokenizer)
     encoding = tokenizer(text, add_special_tokens=not templated, verbose=False).encodings[0]
@@ -112,11 +114,17 @@ class MutedTokenizer:
             parts += [text[done : mark.start], name]
             origin += [*range(done, mark.start), *[mark.start] * len(name)]
             done = mark.end
-        encoding = self._backend.encode("".join([*parts, text[done:]]), add_special_tokens=False)
+        named = "".join([*parts, text[done:]])
         origin += range(done, len(text) + 1)
+        encoding = self._backend.encode(named, add_special_tokens=False)
+        unmatched = [-1 if token_id in self._real_ids else token_id for token_id in encoding.ids]
+        if any(_marks(self._words, unmatched, encoding, named)):
+            raise ExperimentError(
+                "",
+                "this model's tokenizer cannot tell control marks typed in a message from its own; take them out of "
+                "the message, or set 'obey_marks_in_content'",
+            )
         ids = [self._real_ids.get(token_id, token_id) for token_id in encoding.ids]
-        if sum(map(self._words.is_mark, ids)) != len(own):
-            raise ValueError("this tokenizer cannot tell control marks typed in a message from its own")
         return ids, [origin[start] for start in _starts(encoding)]
 
 
@@ -145,15 +153,18 @@ def _starts(encoding: Encoding) -> list[int]:
     return starts
 
 
-def _marks(words: Vocabulary, encoding: Encoding, text: str) -> Iterator[Mark]:
+def _marks(words: Vocabulary, ids: Sequence[int], encoding: Encoding, text: str) -> Iterator[Mark]:
     """The marks the tokenizer saw, without the white space that some of them swallow."""
-    for token_id, (start, end), added in zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True):
+    for token_id, (start, end), added in zip(ids, encoding.offsets, encoding.special_tokens_mask, strict=True):
         if added or not words.is_mark(token_id):
             continue
+        token = words.added[token_id]
         seen = text[start:end]
-        lead = len(seen) - len(seen.lstrip()) if words.added[token_id].lstrip else 0
-        trail = len(seen) - len(seen.rstrip()) if words.added[token_id].rstrip else 0
-        yield Mark(token_id, start + lead, end - trail)
+        lead = len(seen) - len(seen.lstrip()) if token.lstrip else 0
+        trail = len(seen) - len(seen.rstrip()) if token.rstrip else 0
+        # A token for unknown text (<unk>) stands for characters that are not its own name: nobody wrote a mark there.
+        if token.normalized or text[start + lead : end - trail] == token.content:
+            yield Mark(token_id, start + lead, end - trail)
 
 
 def _marks_in_content(words: Vocabulary, encoding: Encoding, text: str, spans: Sequence[Span]) -> list[Mark]:
@@ -161,14 +172,14 @@ def _marks_in_content(words: Vocabulary, encoding: Encoding, text: str, spans: S
     content = np.zeros(len(text), dtype=np.bool_)
     for span in spans:
         content[span.start : span.end] = span.kind == "content"
-    return [mark for mark in _marks(words, encoding, text) if content[mark.start : mark.end].any()]
+    return [mark for mark in _marks(words, encoding.ids, encoding, text) if content[mark.start : mark.end].any()]
 
 
 def _marks_of_stretch(tokenizer: PreTrainedTokenizerFast, text: str, start: int, end: int) -> Iterator[Mark]:
     """The marks of text[start:end] as it stands alone, where nothing typed around it can swallow one."""
     stretch = text[start:end]
     encoding = tokenizer(stretch, add_special_tokens=False, verbose=False).encodings[0]
-    for mark in _marks(vocabulary(tokenizer), encoding, stretch):
+    for mark in _marks(vocabulary(tokenizer), encoding.ids, encoding, stretch):
         yield Mark(mark.token_id, start + mark.start, start + mark.end)
 
 
