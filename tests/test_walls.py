@@ -124,3 +124,13 @@ def test_no_file_names_one_machine() -> None:
         if PRIVATE.search(line)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.txt")), ids=name)
+def test_packages_come_by_name_and_version_from_the_user_s_own_index(path: Path) -> None:
+    lines = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    kept = [line for line in lines if line]
+    exact = path.name == "constraints.txt"
+    pattern = r"[A-Za-z0-9._-]+==[0-9][\w.]*" if exact else r"[A-Za-z0-9._-]+>=[0-9.]+(,<[0-9.]+)?"
+    assert kept
+    assert [line for line in kept if not re.fullmatch(pattern, line)] == []
