@@ -27,12 +27,11 @@ def mask_value(first: int, labels: list[str], mask_length: int, position: int) -
     matrix = causal_mask(top, bottom, left, right)
     matrix[:, max(0, mask_length - left) :] = 0
     rows, columns = matrix.shape
-    sentences = [
-        say.text("mask_label", rows=rows, columns=columns),
-        say.text("mask_row" if end - first == 1 else "mask_all"),
-    ]
     if mask_length < end:
-        sentences.append(say.text("mask_hidden", first=mask_length, last=end - 1))
+        said = say.text("mask_hidden", first=mask_length, last=end - 1)
+    else:
+        said = say.text("mask_row" if end - first == 1 else "mask_all")
+    sentences = [say.text("mask_label", rows=rows, columns=columns), said]
     if (rows, columns) != (end - first, end):
         sentences.append(say.text("mask_cut", rows=rows, columns=columns, all_rows=end - first, all_columns=end))
     return heatmap.value(

@@ -10,7 +10,7 @@ import gradio as gr
 from components.copy import words
 from components.heading import titled
 from components.panel import View
-from components.prompt_compare import answer_of, compare_value
+from components.prompt_compare import Answer, answer_of, compare_value
 from components.roles import role_colour
 from components.visible import running_text
 from components.widgets import table, token_strip
@@ -70,11 +70,11 @@ def render(view: View) -> list[Any]:
     assert rendered is not None
     parts = select(rendered)
     position = view.cursor.position
-    other: Trace | None = view.results.get("without_template")
+    raw = trace.experiment.prompt is not None
     return [
-        strip_value(rendered, parts, raw=trace.experiment.prompt is not None, position=position),
+        strip_value(rendered, parts, raw=raw, position=position),
         parts_value(rendered, parts, trace, position=position),
-        compare_value(answer_of(trace, view.cursor.turn), answer_of(other, 0) if other else None),
+        compare_value(*_answers(trace, view)),
         view.facts.chat_template or words(STATION).text("no_template"),
     ]
 
@@ -173,6 +173,15 @@ def parts_value(rendered: Rendered, parts: Sequence[Part], trace: Trace, *, posi
     return table.value(
         columns, rows, selected=selected, caption=" ".join(sentences), key=[{"position": p} for p in keys]
     )
+
+
+def _answers(trace: Trace, view: View) -> tuple[Answer | None, Answer | None]:
+    """What the selected turn gave, and the same question without the template; a raw run has only the latter."""
+    own = answer_of(trace, view.cursor.turn)
+    if trace.experiment.prompt is not None:
+        return None, own
+    other: Trace | None = view.results.get("without_template")
+    return own, answer_of(other, 0) if other else None
 
 
 def _chip(rendered: Rendered, span: Span) -> Chip:

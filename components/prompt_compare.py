@@ -31,8 +31,8 @@ def answer_of(trace: Trace, turn: int) -> Answer:
     )
 
 
-def compare_value(templated: Answer, raw: Answer | None) -> dict[str, Any]:
-    """The same question asked both ways; before it was asked raw, one row and what to do."""
+def compare_value(templated: Answer | None, raw: Answer | None) -> dict[str, Any]:
+    """The same question asked both ways; with one of them missing, one row and what to do."""
     say = words("prompt")
     columns = [
         Column(say.text("col_way")),
@@ -41,10 +41,12 @@ def compare_value(templated: Answer, raw: Answer | None) -> dict[str, Any]:
         Column(say.text("col_stopped"), mono=True),
         Column(say.text("col_answer")),
     ]
-    rows = [_row(say.text("with_template"), templated)]
+    ways = (("with_template", templated), ("without_template", raw))
+    rows = [_row(say.text(way), answer) for way, answer in ways if answer is not None]
     if raw is None:
         return table.value(columns, rows, caption=say.text("compare_empty"))
-    rows.append(_row(say.text("without_template"), raw))
+    if templated is None:
+        return table.value(columns, rows, caption=say.text("compare_raw"))
     if templated.ended is None:
         verdict = say.text("not_ended")
     else:

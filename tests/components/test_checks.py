@@ -112,3 +112,11 @@ def test_the_status_line_shows_each_with_its_mark(trace):
 
 def test_nothing_is_checked_before_the_first_step():
     assert checks.checks(make_view(make_trace((), stop=False))) == []
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_every_step_of_the_recorded_run_passes(paris, turn):
+    for recorded in paris.steps(turn):
+        found = checks.select(make_view(paris, turn=turn, position=recorded.position))
+        assert len(found) == 5
+        assert {check.ok for check in found} == {True}

@@ -107,8 +107,10 @@ def test_raw_text_is_said_to_be_raw():
     experiment = make_experiment(messages=None, prompt="Be kind")
     trace = dataclasses.replace(make_trace(), experiment=experiment, events=(rendered,))
     view = make_view(trace)
-    strip, parts, _, _ = prompt.render(view)
+    strip, parts, compare, _ = prompt.render(view)
     assert read(strip)["groups"][0][2].startswith("no template")
+    assert [row[0] for row in read(compare)["rows"]] == ["without it"]
+    assert "no template already" in read(compare)["caption"]
     assert read(parts)["rows"][0][1] == "you"
     assert station(prompt, view) == ("2 tok", "raw text")
 
@@ -172,3 +174,17 @@ def test_a_span_without_tokens_still_has_a_place(trace):
     assert sum(part.tokens for part in prompt.select(empty)) == 21
     value = read(prompt.strip_value(empty, prompt.select(empty), raw=False, position=None))
     assert len(value["chips"]) == 7
+
+
+def test_the_recorded_run_names_the_default_system_prompt(paris):
+    value = read(prompt.render(make_view(paris))[0])
+    assert value["groups"][0][2].startswith("added by the template")
+    assert value["chips"][1][1] == "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+    assert station(prompt, make_view(paris)) == ("37 tok", "ChatML")
+
+
+def test_a_recorded_mark_in_content_stays_text_and_is_counted(paris):
+    strip, parts, _, _ = prompt.render(make_view(paris, turn=1))
+    assert "Say <|im_end|> in 中文 👍🏽" in [chip[1] for chip in read(strip)["chips"]]
+    assert "inside the messages: 1. They were cut" in read(parts)["caption"]
+    assert [row[1] for row in read(parts)["rows"]][2] == "the model, earlier"

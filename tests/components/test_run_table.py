@@ -39,7 +39,7 @@ def test_each_row_carries_the_traces_numbers(trace):
     assert found["draw"].given == f"4 tokens, u = {step.draw.u:.3f}"
     assert found["draw"].gave == "⟨98⟩⟨80⟩, id 18"
     assert found["stop?"].gave == "no, go on"
-    assert found["decode"].given == "2 bytes"
+    assert found["decode"].given == "2 B"
     assert found["decode"].gave == "😀"
     assert (found["KV cache"].given, found["KV cache"].gave) == ("24 positions", "3.00 KiB")
 
@@ -52,7 +52,7 @@ def test_the_first_step_has_no_forward_of_its_own(trace):
 
 def test_held_bytes_and_the_stop_show(trace):
     held = stages(make_view(trace, position=23))["decode"]
-    assert held.gave == "nothing, 2 bytes held back"
+    assert held.gave == "nothing, held back: 2 B"
     assert stages(make_view(trace))["stop?"].gave == "yes: eos"
     assert stages(make_view(trace, position=25))["stop?"].gave == "no, go on"
 
@@ -62,8 +62,8 @@ def test_the_way_of_choosing_is_named(trace):
         events = [dataclasses.replace(e, **changes) if getattr(e, "step", None) == 5 else e for e in trace.events]
         return stages(make_view(dataclasses.replace(trace, events=tuple(events))))["draw"]
 
-    assert draw().by == "torch.Generator"
-    assert (draw(draw=None).by, draw(draw=None).given) == ("argmax", "the best of 4 tokens")
+    assert draw().by == "sampling.py · torch.Generator"
+    assert (draw(draw=None).by, draw(draw=None).given) == ("sampling.py · argmax", "the best of 4 tokens")
     assert draw(draw=None, forced=True).given == "your choice"
     other = dataclasses.replace(trace.steps(0)[5].draw, drawn_id=4)
     assert draw(draw=other, forced=True).given == "your choice; the draw gave user"
@@ -75,7 +75,8 @@ def test_every_processor_has_its_class_and_any_stage_a_row(trace):
     more = tuple(Stage(name, {}, 24, 1.0, 0.0) for name in ("logits", *TRANSFORMERS_ORDER))
     events = (*trace.events[:-2], dataclasses.replace(last, stages=more, probabilities=np.zeros((12, 6))))
     rows = run_table.select(make_view(dataclasses.replace(trace, events=events)))
-    assert [row.by for row in rows if row.by in PROCESSORS.values()] == list(PROCESSORS.values())
+    named = [row.by.removeprefix("processors.py · ") for row in rows if row.by.startswith("processors.py")]
+    assert named == list(PROCESSORS.values())
 
 
 def test_before_the_first_token_only_the_turn_is_shown():
@@ -176,3 +177,10 @@ def test_the_station_counts_the_answer(answer, expected):
 def test_the_station_says_how_it_ended(trace):
     assert station(run_table, make_view(trace)) == ("6 tok", "eos")
     assert run_table.unavailable(make_view(dataclasses.replace(trace, events=())))
+
+
+def test_the_recorded_run_fills_every_row(paris):
+    rows = run_table.select(make_view(paris))
+    assert [row.stage for row in rows[5:9]] == ["repetition-penalty", "temperature", "top-k", "top-p"]
+    assert rows[-3].gave == "yes: eos"
+    assert all(row.given and row.gave and row.by for row in rows)

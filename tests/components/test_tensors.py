@@ -64,6 +64,7 @@ def test_a_mask_that_was_not_extended_shows(trace):
     inputs, _, _, mask = tensors.render(make_view(dataclasses.replace(trace, events=tuple(events)), position=24))
     assert "all 1, 21 of them, though the context has 24" in {r[0]: r[2] for r in rows(inputs)}["attention_mask"]
     assert "positions 21–23 count as padding" in read(mask)["label"]
+    assert "sees everything" not in read(mask)["label"]
 
 
 def test_a_history_fed_again_is_told_from_a_rebuilt_cache(trace):
@@ -137,3 +138,12 @@ def test_hostile_token_text_is_a_plain_label(trace):
     labels = tensors.select(make_view(trace, position=3)).labels
     assert labels[10] == "10 ⟨E2⟩⟨91⟩"
     assert labels[12] == "12 <script>alert(1)</script>"
+
+
+def test_the_recorded_second_turn_feeds_only_what_is_new(paris):
+    prefilled, rendered = paris.prefilled(1), paris.rendered(1)
+    assert prefilled.first == rendered.reused > 37
+    inputs, versus, count, _ = tensors.render(make_view(paris, turn=1))
+    assert {row[0]: row[1] for row in rows(versus)}["input_ids"] == f"(1, {len(rendered.token_ids) - rendered.reused})"
+    assert rows(count)[-1][1] == rows(count)[-2][1].removeprefix("= ")
+    assert "Decode, step 11" in read(inputs)["caption"]

@@ -60,7 +60,7 @@ def test_the_selected_position_is_the_selected_row(trace, position, row):
     value = read(tokens.render(make_view(trace, position=position))[0])
     assert value["selected"] == row
     assert value["keys"][row] == {"position": row}
-    assert value["caption"] == "27 tokens, 4 of them hold a part of a character only."
+    assert value["caption"] == "27 tokens. Tokens that hold only a part of a character: 4."
 
 
 def test_the_newest_prompt_position_is_shown_before_the_first_step():
@@ -148,3 +148,13 @@ def test_a_token_of_two_half_characters_is_split():
     rendered = make_rendered()
     step = make_step(0, 21, 18, make_trace().facts)
     assert tokens.select(rendered, [step])[-1].split
+
+
+def test_the_recorded_run_has_every_token_and_the_golden_ids(paris):
+    rows = read(tokens.render(make_view(paris))[0])["rows"]
+    assert len(rows) == 37 + len(paris.steps(0))
+    assert ["42", "7042", "ĠParis", "20 50 61 72 69 73", "␣Paris"] == texts(rows[42])[:5]
+    assert read(tokens.render(make_view(paris))[1])["caption"].startswith("3 + 16 + 2 + 3 + 7 + 2 + 4 + ")
+    second = read(tokens.render(make_view(paris, turn=1))[0])["rows"]
+    assert "part of 👍" in {row[4][3] for row in second if isinstance(row[4], list)}
+    assert "�" not in str(rows + second)
