@@ -25,7 +25,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in _LIMITS:
-            if getattr(self, name) < 1:
+            if not getattr(self, name) >= 1:  # so that NaN is refused too
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
     @staticmethod

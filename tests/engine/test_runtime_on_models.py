@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import inspect
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +13,7 @@ from engine.catalog import load_catalog
 from engine.conversation import Conversation
 from engine.runtime import Runtime
 from engine.settings import Settings
-from tests.engine.fakes import experiment, token_ids, until
+from tests.engine.fakes import FakeConversation, experiment, token_ids, until
 
 
 @pytest.fixture
@@ -171,3 +172,15 @@ def test_probes_answer_through_the_runtime(runtime):
     assert runtime.probe(session, "uncached", step=2).same_best
     found = runtime.probe(session, "distribution", step=1, count=5)
     assert len(found.token_ids) >= 5
+
+
+def test_the_fake_conversation_has_the_face_of_the_real_one(llama):
+    """What the tests without a model rely on is still so."""
+    for name in ("advance", "back", "force", "say", "cancel", "release"):
+        assert inspect.signature(getattr(FakeConversation, name)).parameters.keys() == (
+            inspect.signature(getattr(Conversation, name)).parameters.keys()
+        )
+    real = Conversation(llama, experiment())
+    assert not real.finished
+    assert real.cache_bytes == 0
+    assert real.trace.events == ()
