@@ -25,7 +25,7 @@ def notes(view: View, step: Stepped) -> list[Group]:
         *_penalty(rendered, view.steps, step),
         *_ngrams(rendered, view.steps, step),
         *_constraints(step),
-        *_eos(step),
+        *_eos(rendered, view.steps, step),
         _draw(step, seed=trace.experiment.sampling.seed),
         *_order(view, step),
     ]
@@ -136,17 +136,18 @@ def _constraints(step: Stepped) -> list[tuple[str, str]]:
     return found
 
 
-def _eos(step: Stepped) -> list[tuple[str, str]]:
+def _eos(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> list[tuple[str, str]]:
     say = words("sampling")
-    if step.eos is None or step.eos.cut_by is None:
+    eos = step.eos
+    if eos is None or eos.cut_by is None:
         return []
-    stage = stage_name(step.eos.cut_by)
-    return [
-        (
-            say.text("eos_cut_title"),
-            say.text("eos_cut", stage=stage, rank=step.eos.rank, p=probability_text(step.eos.probability)),
-        )
-    ]
+    stage = stage_name(eos.cut_by)
+    text = say.text("eos_cut", stage=stage, rank=eos.rank, p=probability_text(eos.probability))
+    hits = penalty_hits(rendered, steps, step)
+    hit = next((hit for hit in hits if step.candidate_ids[hit.index] == eos.token_id), None)
+    if hit is not None:
+        text = f"{text} {say.text('eos_penalised', places=places_text(hit))}"
+    return [(say.text("eos_cut_title"), text)]
 
 
 def _order(view: View, step: Stepped) -> list[tuple[str, str]]:

@@ -1,0 +1,64 @@
+"""The byte buffer of an answer: what each token adds, what is held back after it and why, where a stop string lies."""
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from engine.trace import Stepped
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is held back after a step: its bytes, whether they end in half a character, which stops they may become."""
+
+    data: bytes
+    half_character: bool
+    may_become: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a stop string lies in the answer: the steps whose tokens hold its first and its last byte."""
+
+    first_step: int
+    last_step: int
+
+
+def held_after(steps: Sequence[Stepped], stop_strings: Sequence[str]) -> list[Held]:
+    """For each step what is held back after it. Special tokens add no bytes to the text."""
+    data = b""
+    found = []
+    for step in steps:
+        data += b"" if step.special else step.token_bytes
+        tail = data[len(data) - step.held_bytes :]
+        text, used = codecs.utf_8_decode(tail, "replace", False)
+        may_become = tuple(stop for stop in stop_strings if text and stop.startswith(text))
+        found.append(Held(tail, used < len(tail), may_become))
+    return found
+
+
+def locate(steps: Sequence[Stepped], string: str) -> Location | None:
+    """The tokens in which a stop string that ended the turn begins and ends; None where it is not in the answer."""
+    pieces = [b"" if step.special else step.token_bytes for step in steps]
+    ends = list(accumulate(map(len, pieces)))
+    needle = string.encode()
+    # The text stops at the token that completes the string, so the match ends in the last piece.
+    earliest = max(0, (ends[-1] if ends else 0) - len(pieces[-1] if pieces else b"") - len(needle) + 1)
+    start = b"".join(pieces).find(needle, earliest)
+    if start < 0:
+        return None
+    first = next(i for i, end in enumerate(ends) if end > start)
+    last = next(i for i, end in enumerate(ends) if end >= start + len(needle))
+    return Location(steps[first].step, steps[last].step)
+
+
+def first_visible(steps: Sequence[Stepped]) -> Stepped | None:
+    """The step that put the first visible character on the page; white space is not seen."""
+    return next((step for step in steps if step.text.strip()), None)
+
+
+def running(pieces: Sequence[bytes]) -> list[str]:
+    r"""For each piece the whole characters that it completes; bytes that never become one appear as "\xf0"."""
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    return [decoder.decode(piece, final=i == len(pieces) - 1) for i, piece in enumerate(pieces)]

@@ -1,0 +1,77 @@
+"""Stations Stop? and Text: whether the turn ends here and why, and how tokens become shown text."""
+
+from typing import Any
+
+import gradio as gr
+
+from components.copy import words
+from components.heading import titled
+from components.panel import View
+from components.stopping_eos import HEIGHT, eos_figure, eos_numbers, shut_out_table
+from components.stopping_reasons import reasons_table, stopped_at
+from components.stopping_text import answer_strip, buffer_table
+from components.visible import visible
+from components.widgets import chart_host, table, token_strip
+from components.widgets.rail import Station
+
+STATION = "stopping"
+TAIL = 12  # characters of the text so far on the rail
+
+
+def stations(view: View) -> list[Station]:
+    say = words(STATION)
+    return [
+        Station("stop", say.text("station_stop"), *_stop_line(view)),
+        Station("text", say.text("station_text"), *_text_line(view)),
+    ]
+
+
+def build() -> list[gr.components.Component]:
+    say = words(STATION)
+    return [
+        titled(table.build, "stopping-reasons", say.text("reasons")),
+        titled(chart_host.build, "stopping-eos", say.text("eos")),
+        titled(table.build, "stopping-shut-out", say.text("shut_out_title")),
+        titled(token_strip.build, "stopping-answer", say.text("answer")),
+        titled(table.build, "stopping-bytes", say.text("buffer"), height=420),
+    ]
+
+
+def render(view: View) -> list[Any]:
+    say = words(STATION)
+    step = view.nearest_step
+    assert step is not None and view.rendered is not None
+    return [
+        reasons_table(view),
+        chart_host.value(
+            eos_figure(view.steps, step.step),
+            label=say.text("eos"),
+            height=HEIGHT,
+            numbers=eos_numbers(view.steps, step.step),
+        ),
+        shut_out_table(view.steps, view.rendered.token_ids.tolist()),
+        answer_strip(view),
+        buffer_table(view),
+    ]
+
+
+def unavailable(view: View) -> str | None:
+    return None if view.nearest_step else words(STATION).text("unavailable")
+
+
+def _stop_line(view: View) -> tuple[str, str]:
+    say = words(STATION)
+    step, stopped = view.nearest_step, stopped_at(view)
+    result = say.text(f"short_{stopped.reason}") if stopped else say.text("short_no") if step else "–"
+    eos = step.eos if step else None
+    return result, say.text("station_rank", rank=eos.rank) if eos else ""
+
+
+def _text_line(view: View) -> tuple[str, str]:
+    say = words(STATION)
+    step = view.nearest_step
+    if step is None:
+        return "–", ""
+    text = "".join(one.text for one in view.steps if one.step <= step.step)
+    tail = visible(text[-TAIL:]).replace("␣", " ")
+    return f"…{tail}" if len(text) > TAIL else tail or "–", say.text("station_held", held=step.held_bytes)
