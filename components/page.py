@@ -49,7 +49,8 @@ class Page:
     def __init__(self, intents: Intents, default: Experiment, model_title: str) -> None:
         self.intents = intents
         self.say = words("page")
-        self.panel_parts: dict[str, list[gr.components.Component]] = {}
+        #: By panel: why there is nothing to show, the body that is hidden then, and the panel's own components.
+        self.panel_parts: dict[str, list[gr.components.Component | gr.Column]] = {}
         with gr.Blocks(title="Decodescope", analytics_enabled=False, fill_width=True) as self.blocks:
             self.visit = gr.State(Visit())
             self._header(model_title)
@@ -98,8 +99,10 @@ class Page:
                 with gr.Tab(say.title, id=panel.STATION):
                     gr.Markdown(f"## {say.title}", elem_classes="panel-title")
                     gr.Markdown(say.intro, elem_classes="panel-intro")
-                    self._tools(panel)
-                    self.panel_parts[panel.STATION] = panel.build()
+                    reason = rail.build(f"{panel.STATION}-reason", self.say.text("notice"), variant="status")
+                    with gr.Column(elem_id=f"{panel.STATION}-body") as body:
+                        self._tools(panel)
+                        self.panel_parts[panel.STATION] = [reason, body, *panel.build()]
 
     def _tools(self, panel: Panel) -> None:
         """The panel's own buttons and, where it looks up tokens, the field for their text."""
@@ -118,7 +121,7 @@ class Page:
     # What the page shows.
 
     @property
-    def outputs(self) -> list[gr.components.Component]:
+    def outputs(self) -> list[Any]:
         parts = [part for panel in PANELS for part in self.panel_parts[panel.STATION]]
         return [self.rail, self.notice, self.conversation, self.timeline, self.status, *parts]
 
@@ -135,8 +138,17 @@ class Page:
         ]
         for panel in PANELS:
             visible = panel.STATION == self.owner[visit.station]
-            values += panel.render(view) if visible else [gr.skip()] * len(self.panel_parts[panel.STATION])
+            values += self._panel_values(panel, view) if visible else self._unchanged(panel)
         return values
+
+    def _unchanged(self, panel: Panel, besides: int = 0) -> list[Any]:
+        return [gr.skip()] * (len(self.panel_parts[panel.STATION]) - besides)
+
+    def _panel_values(self, panel: Panel, view: View) -> list[Any]:
+        reason = panel.unavailable(view)
+        if reason is not None:
+            return [rail.value([Station("", "", reason)]), gr.Column(visible=False), *self._unchanged(panel, 2)]
+        return [rail.value([]), gr.Column(visible=True), *panel.render(view)]
 
     @functools.cached_property
     def owner(self) -> dict[str, str]:

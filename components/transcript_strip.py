@@ -59,7 +59,13 @@ def _message(rendered: Rendered, index: int) -> Group:
     positions = [int(p) for p in (rendered.span_index == index).nonzero()[0]]
     texts = flowing(rendered.token_bytes[p] for p in positions)
     chips = [
-        Chip(text=text, position=p, role=span.role, state=_state(rendered, p), title=_title(p, int(rendered.token_ids[p])))
+        Chip(
+            text=text,
+            position=p,
+            role=span.role,
+            state=_state(rendered, p),
+            title=_title(p, int(rendered.token_ids[p])),
+        )
         for p, text in zip(positions, texts, strict=True)
     ]
     label = say.text("added_by_template", role=span.role) if span.message is None else span.role

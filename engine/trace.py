@@ -25,9 +25,7 @@ Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
 Shape = tuple[int, ...]
 
-StopReason = Literal[
-    "eos", "length", "stop_string", "tool_call", "grammar_end", "no_candidate", "cancelled", "error"
-]
+StopReason = Literal["eos", "length", "stop_string", "tool_call", "grammar_end", "no_candidate", "cancelled", "error"]
 
 
 @dataclass(frozen=True)

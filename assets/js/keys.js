@@ -14,7 +14,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "ArrowRight") press("move-right");
   else if (event.key === " " && !event.target.closest("button, summary, [role=button], [role=tab]")) press("run") || press("stop");
   else if (/^[1-9]$/.test(event.key)) {
-    const stations = document.querySelectorAll("#rail [data-station]");
+    const stations = document.querySelectorAll("#rail .st");
     stations[Number(event.key) - 1]?.click();
   }
 });

@@ -21,7 +21,7 @@ import plotly
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap")
+SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap", "keys")
 SHEETS = ("tokens", "page", "controls", "widgets")
 
 

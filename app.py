@@ -1,0 +1,88 @@
+"""Compose and launch: flags → Settings → Runtime → page. The only module that knows both the engine and the page."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+
+import gradio as gr
+
+from components.desk import Desk
+from components.page import Page
+from components.theme import theme
+from components.widgets import host
+from engine.catalog import ModelError, load_catalog
+from engine.experiment import ExperimentError
+from engine.model import load
+from engine.runtime import Runtime
+from engine.sessions import Refused
+from engine.settings import Settings
+from engine.trace import trace_to_json
+
+DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_experiment.json"
+
+#: Runs of the endpoint /trace at once.
+TRACES = 4
+
+
+def compose(settings: Settings) -> gr.Blocks:
+    """Load the model and make the page over it. Raises `ModelError`, which says what to do."""
+    catalog = load_catalog()
+    entry = catalog.find(settings.model or catalog.default)
+    runtime = Runtime(load(entry, device=settings.device, dtype=settings.dtype), catalog, settings)
+    default = runtime.parse(DEFAULT_EXPERIMENT.read_text("utf-8"))
+    page = Page(Desk(runtime, default), default, entry.title)
+
+    def trace(experiment: dict[str, Any]) -> dict[str, Any]:
+        """Run an experiment, given as JSON, to its end; the answer is its trace as JSON."""
+        try:
+            return trace_to_json(runtime.complete(runtime.parse(experiment)))
+        except (ExperimentError, Refused) as refused:
+            raise gr.Error(str(refused), print_exception=False) from refused
+
+    with page.blocks:
+        gr.api(trace, api_name="trace", concurrency_limit=TRACES)
+    return page.blocks
+
+
+def launch(blocks: gr.Blocks, **options: Any) -> None:
+    """Serve the page, with everything switched off that a public page does not want."""
+    blocks.queue(max_size=256, api_open=False)
+    blocks.launch(
+        theme=theme(),
+        head=host.head(),
+        ssr_mode=False,
+        run_history=False,
+        enable_monitoring=False,
+        footer_links=[],
+        state_session_capacity=200,
+        max_file_size="1mb",
+        **options,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start the app; 2 where the model cannot be had or a limit makes no sense."""
+    parser = argparse.ArgumentParser(description="Decodescope: see how a language model makes a token.")
+    Settings.add_flags(parser)
+    parser.add_argument("--host", default=None, help="address to listen on (default: this computer only)")
+    parser.add_argument("--port", type=int, default=None, help="port (default: the first free one from 7860)")
+    parser.add_argument("--share", action="store_true", help="also make a public link through Gradio's tunnel")
+    flags = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        blocks = compose(Settings.from_flags(flags))
+    except (ModelError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    launch(blocks, server_name=flags.host, server_port=flags.port, share=flags.share)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

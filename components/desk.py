@@ -1,0 +1,223 @@
+"""What a person does on the page, carried to the runtime; what the runtime refuses comes back as a notice."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any
+
+from components.compose import compose, transcript
+from components.copy import words
+from components.panel import Cursor, View
+from components.visit import Visit
+from engine.experiment import Experiment, ExperimentError
+from engine.sessions import Refused, SessionGone
+from engine.trace import Trace
+
+if TYPE_CHECKING:
+    from engine.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+#: New tokens of the answer that is made for comparison, without a chat template.
+RAW_TOKENS = 40
+
+
+def told(intent: Callable[..., None]) -> Callable[..., None]:
+    """An intent whose refusal becomes the visit's notice: the page shows it, and the session lives on."""
+
+    @wraps(intent)
+    def tell(desk: "Desk", visit: Visit, *arguments: Any, **named: Any) -> None:
+        with desk.telling(visit):
+            intent(desk, visit, *arguments, **named)
+
+    return tell
+
+
+class Desk:
+    """The intents of `components.page.Intents` over one runtime; the visit says whose session is meant."""
+
+    def __init__(self, runtime: "Runtime", default: Experiment) -> None:
+        self.runtime = runtime
+        self.default = default
+
+    def open(self, session_id: str) -> Visit:
+        """A new page: the default experiment, rendered and prefilled, waits for the first Step."""
+        visit = Visit(session_id)
+        with self.telling(visit):
+            self._reopen(visit)
+        return visit
+
+    def view(self, visit: Visit) -> View:
+        """What the page may show: the newest trace, the cursor, and a door to the probes."""
+        try:
+            trace = self.runtime.trace(visit.session_id) if visit.session_id else None
+        except SessionGone:
+            trace = None
+        return View(
+            facts=self.runtime.facts,
+            trace=trace,
+            cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0) if trace else 0),
+            probe=partial(self.runtime.probe, visit.session_id),
+            catalog=self.runtime.catalog.models,
+            results=visit.results,
+        )
+
+    @told
+    def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
+        self._go_on(visit, message, form)
+        self.runtime.step(visit.session_id)
+
+    def run(self, visit: Visit, message: str, form: dict[str, Any]) -> Iterator[None]:
+        """Go on to the end of the turn; yields after each token."""
+        with self.telling(visit):
+            self._go_on(visit, message, form)
+            for _ in self.runtime.run(visit.session_id):
+                yield
+
+    @told
+    def stop(self, visit: Visit) -> None:
+        self.runtime.stop(visit.session_id)
+
+    @told
+    def back(self, visit: Visit) -> None:
+        self.runtime.back(visit.session_id)
+        self._forget(visit)
+
+    @told
+    def new(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
+        """A new conversation with what is typed; with nothing typed, the first message again."""
+        first = self._trace(visit).experiment
+        asked = [message.content for message in first.messages or () if message.role == "user"]
+        text = message if message.strip() else (asked[0] if asked else first.prompt or "")
+        self._start(visit, self._experiment(form, [{"role": "user", "content": text}]))
+
+    @told
+    def select(self, visit: Visit, key: dict[str, Any]) -> None:
+        """A click in any widget: a position moves the cursor, a token is taken instead at the selected step."""
+        if isinstance(key.get("token_id"), int):
+            step = self.view(visit).step
+            if step is None:
+                raise Refused(words("page").text("choose_step_first"))
+            self.runtime.force(visit.session_id, step.step, key["token_id"])
+            self._forget(visit)
+            self.runtime.step(visit.session_id)
+        elif isinstance(key.get("position"), int):
+            visit.cursor = replace(visit.cursor, position=key["position"])
+
+    @told
+    def move(self, visit: Visit, by: int) -> None:
+        """The arrow keys: one token on or back; a new token where there is none further on."""
+        view = self.view(visit)
+        if view.rendered is None:
+            return
+        last = len(view.rendered.token_ids) + len(view.steps) - 1
+        here = last if visit.cursor.position is None else visit.cursor.position
+        if here + by <= last:
+            visit.cursor = replace(visit.cursor, position=max(here + by, 0))
+            return
+        visit.cursor = replace(visit.cursor, position=None)
+        if self._ended(self._trace(visit)):
+            raise Refused(words("page").text("nothing_to_do"))
+        self.runtime.step(visit.session_id)
+
+    @told
+    def look_up(self, visit: Visit, text: str) -> None:
+        visit.cursor = replace(visit.cursor, query=text[:200])
+
+    @told
+    def ask(self, visit: Visit, probe: str) -> None:
+        """A check that costs model time, run because the person pressed its button."""
+        if probe == "without_template":
+            visit.results[probe] = self.runtime.complete(self._raw(visit))
+        else:
+            visit.results[probe] = self.runtime.probe(visit.session_id, probe)
+
+    def close(self, session_id: str) -> None:
+        self.runtime.close(session_id)
+
+    @contextmanager
+    def telling(self, visit: Visit) -> Iterator[None]:
+        """Turn what goes wrong inside into the visit's notice; a session that was put away is opened anew."""
+        visit.notice = ""
+        try:
+            yield
+        except SessionGone:
+            self._reopen(visit)
+            visit.notice = words("page").text("session_gone")
+        except (ExperimentError, Refused) as refused:
+            visit.notice = str(refused)
+        except Exception as error:  # the person must be told, whatever it was; the log has the rest
+            log.exception("an intent failed")
+            visit.notice = words("page").text("crashed", kind=type(error).__name__)
+
+    # How it is done.
+
+    def _reopen(self, visit: Visit) -> None:
+        self.runtime.open(visit.session_id)
+        self._start(visit, self.default)
+
+    def _trace(self, visit: Visit) -> Trace:
+        trace = self.runtime.trace(visit.session_id)
+        if trace is None:
+            raise SessionGone
+        return trace
+
+    def _start(self, visit: Visit, experiment: Experiment) -> None:
+        self.runtime.start(visit.session_id, experiment)
+        self._forget(visit)
+        self.runtime.prepare(visit.session_id)
+
+    def _forget(self, visit: Visit) -> None:
+        """The run changed: the cursor follows the newest token again, and results of the old run go."""
+        visit.cursor = Cursor(query=visit.cursor.query)
+        visit.results.clear()
+
+    def _go_on(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
+        """Make the run ready for its next token: new settings start the answer again, a message opens a turn."""
+        trace = self._trace(visit)
+        history = transcript(trace)
+        asked = self._experiment(form, history)
+        changed = _settings(asked) != _settings(trace.experiment)
+        said = {"role": "user", "content": message}
+        visit.cursor = replace(visit.cursor, position=None)
+        if not message.strip():
+            if changed:
+                self._start(visit, asked)
+            elif self._ended(trace):
+                raise Refused(words("page").text("nothing_to_do"))
+        elif asked.prompt is not None or not trace.steps(0):
+            self._start(visit, self._experiment(form, [said]))
+        elif trace.stopped(trace.turns - 1) is None:
+            raise Refused(words("page").text("answer_first"))
+        elif changed:
+            answer = {"role": "assistant", "content": trace.answer(trace.turns - 1)}
+            self._start(visit, self._experiment(form, [*history, answer, said]))
+        else:
+            self.runtime.say(visit.session_id, message)
+            self._forget(visit)
+
+    @staticmethod
+    def _ended(trace: Trace) -> bool:
+        """True when no further token can come: the newest turn has stopped for good."""
+        stopped = trace.stopped(trace.turns - 1)
+        return stopped is not None and stopped.reason != "cancelled"
+
+    def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
+        return self.runtime.parse(compose(form, model=self.runtime.facts.model_id, messages=messages))
+
+    def _raw(self, visit: Visit) -> Experiment:
+        """The newest question as a raw prompt, with the same settings, and no more tokens than a glance needs."""
+        trace = self._trace(visit)
+        data = trace.experiment.model_dump(exclude={"messages", "follow_ups", "forced"})
+        data["prompt"] = transcript(trace)[-1]["content"]
+        data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], RAW_TOKENS)
+        return self.runtime.parse(data)
+
+
+def _settings(experiment: Experiment) -> dict[str, Any]:
+    """All that the form decides: everything but the messages and the tokens that a person chose."""
+    data = experiment.model_dump(exclude={"messages", "prompt", "follow_ups", "forced"})
+    system = [message.content for message in experiment.messages or () if message.role == "system"]
+    return data | {"system": system, "raw": experiment.prompt is not None}
