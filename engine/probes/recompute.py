@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from transformers import Cache
 
 from engine import kv_cache
 from engine.conversation import Conversation
@@ -47,7 +48,7 @@ def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool 
     prompt, answer = context_ids(conversation, turn, step)
     ids = prompt + answer
     loaded, current = conversation.loaded, conversation.turn
-    cache = kv_cache.new_cache(loaded.model.config)
+    cache: Cache = kv_cache.new_cache(loaded.model.config)
     past = len(ids) - 1
     if cached and current is not None and current.cache is not None:
         held = kv_cache.common_prefix(current.cached_ids, ids)
