@@ -14,9 +14,8 @@ SERIES = tuple(f"var(--s{number})" for number in range(1, 9))
 AXIS: dict[str, Any] = {
     "gridcolor": "var(--line)",
     "linecolor": "var(--line)",
-    "zerolinecolor": "var(--line)",
     "gridwidth": 1,
-    "zerolinewidth": 1,
+    "zeroline": False,
     "tickcolor": "var(--line)",
     "tickfont": {"color": "var(--dim)", "size": 11, "family": MONO},
     "title": {"font": {"color": "var(--dim)", "size": 11}, "standoff": 6},

@@ -68,6 +68,7 @@ window.decodescope = (() => {
     const top = outer.top + (head ? head.offsetHeight : 0);
     if (inner.top < top) box.scrollTop -= top - inner.top + 6;
     else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 6;
+    if (inner.width > outer.width) return;
     if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + 12;
     else if (inner.right > outer.right) box.scrollLeft += inner.right - outer.right + 12;
   }

@@ -130,7 +130,7 @@ def candidates(selected: int = 3) -> dict[str, Any]:
 
 def slope() -> dict[str, Any]:
     height, least, most = 380, 0.0, 0.6
-    figure = figures.base_figure(height, margin={"l": 70, "r": 92, "t": 46, "b": 8})
+    figure = figures.base_figure(height, margin={"l": 84, "r": 104, "t": 46, "b": 8})
     ends = [next(share for share in reversed(shares) if share is not None) ** 0.5 for _, shares in CANDIDATES]
     alive = [shares[-1] is not None for _, shares in CANDIDATES]
     gap = 15 * (most - least) / (height - 54)
@@ -185,7 +185,8 @@ def json_text(chip: str) -> str:
     return str(host.read({"chip": [chip]})["chip"][0][1])
 
 
-def build() -> gr.Blocks:
+def build() -> tuple[gr.Blocks, list[gr.HTML]]:
+    """The page and its widgets, in the order of `values`."""
     with gr.Blocks(title="Widgets", analytics_enabled=False, fill_width=True) as blocks:
         with gr.Row(elem_id="header"):
             gr.Markdown("# Decodescope", elem_id="title")
@@ -231,7 +232,7 @@ def build() -> gr.Blocks:
                 parts.append(heatmap.build("attention", "Attention"))
         parts.append(rail.build("status", "Status", variant="status"))
         blocks.load(values, None, parts, show_progress="hidden", api_visibility="private")
-    return blocks
+    return blocks, parts
 
 
 def values() -> list[dict[str, Any]]:
@@ -254,5 +255,5 @@ def launch(blocks: gr.Blocks, **options: Any) -> str:
 
 
 if __name__ == "__main__":
-    print(launch(build()))
+    print(launch(build()[0]))
     input()

@@ -17,7 +17,9 @@ def test_no_flags_give_the_defaults():
 
 
 def test_every_field_is_a_flag_with_a_help_text_and_its_default():
-    parser = argparse.ArgumentParser(formatter_class=lambda prog: argparse.HelpFormatter(prog, width=500))
+    parser = argparse.ArgumentParser(
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=60, width=500)
+    )
     Settings.add_flags(parser)
     text = parser.format_help()
     for item in fields(Settings):

@@ -1,0 +1,127 @@
+"""The values of the widgets: what travels, what is refused, and how big it gets."""
+
+import base64
+import io
+import json
+import re
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from components import figures
+from components.theme import theme
+from components.widgets import chart_host, heatmap, host, rail, table, token_strip
+from components.widgets.rail import Station
+from components.widgets.table import Cell, Column
+from components.widgets.token_strip import Chip, Group
+
+
+def pixels(value: dict) -> np.ndarray:
+    data = base64.b64decode(value["png"].split(",", 1)[1])
+    return np.asarray(Image.open(io.BytesIO(data)).convert("L"))
+
+
+def test_rail_items():
+    value = host.read(rail.value([Station("draw", "Draw", '"!"', "u .794", "ok")], active="draw"))
+    assert value == {"stations": [["draw", "Draw", '"!"', "u .794", "ok"]], "active": "draw"}
+
+
+def test_strip_flattens_groups_and_keeps_their_order():
+    groups = [Group([Chip("a", 0), Chip("b", 1)], label="system", role="system", as_text=True), Group([Chip("c", 2)])]
+    value = host.read(token_strip.value(groups, selected=1))
+    assert value["groups"] == [["system", "system", "", True], ["", "", "", False]]
+    assert [chip[:3] for chip in value["chips"]] == [[0, "a", 0], [0, "b", 1], [1, "c", 2]]
+
+
+def test_one_more_token_leaves_the_other_items_as_they_were():
+    before = token_strip.value([Group([Chip("a", 0), Chip("b", 1)])])["chips"]
+    after = token_strip.value([Group([Chip("a", 0), Chip("b", 1), Chip("c", 2)])])["chips"]
+    assert after[:2] == before
+
+
+def test_table_cells_travel_as_short_as_they_can():
+    value = table.value([Column("n", "right")], [["1"], [Cell("2")], [Cell("3", "cut", 0.5)]], key=[(0, 1), "x", None])
+    read = host.read(value)
+    assert read["rows"] == [["1"], ["2"], [["3", "cut", 0.5, ""]]]
+    assert read["keys"] == [[0, 1], "x", None]
+
+
+@pytest.mark.parametrize(
+    ("rows", "key", "message"),
+    [
+        ([["a", "b"]], None, "every row needs 1 cells"),
+        ([["a"]], [], "0 keys for 1 rows"),
+        ([[Cell("a", bar=1.5)]], None, "a bar of 1.5"),
+        ([[Cell("a", bar=float("nan"))]], None, "a bar of nan"),
+    ],
+)
+def test_table_refuses_what_does_not_fit(rows, key, message):
+    with pytest.raises(ValueError, match=message):
+        table.value([Column("a")], rows, key=key)
+
+
+def test_a_lone_surrogate_travels_as_its_escape():
+    value = rail.value([Station("a", "\ud83d", "", "")])
+    value["stations"][0].encode("utf-8")
+    assert json.loads(value["stations"][0])[1] == "\ud83d"
+
+
+def test_chart_carries_no_template_and_json_only():
+    figure = figures.base_figure(200)
+    figure.add_trace(figures.line(np.arange(3), np.array([1.0, np.nan, 3.0], dtype=np.float32), name="</script>"))
+    drawing = json.loads(chart_host.value(figure, label="l", height=200)["figure"])
+    assert "template" not in drawing["layout"]
+    assert drawing["data"][0]["name"] == "</script>"
+
+
+def test_base_figure_merges_the_layout_it_is_given():
+    layout = figures.base_figure(200, margin={"l": 90}, xaxis={"title": {"text": "step"}}).layout
+    assert (layout.margin.l, layout.margin.r) == (90, 12)
+    assert (layout.xaxis.title.text, layout.xaxis.gridcolor) == ("step", "var(--line)")
+
+
+def test_spread_pushes_apart_and_keeps_the_order():
+    assert figures.spread([0.0, 5.0, 0.5, 0.4], 1.0) == [0.0, 5.0, 2.0, 1.0]
+
+
+def test_heatmap_greys_and_blanks():
+    matrix = np.array([[0.0, 1.0, np.nan], [0.5, -3.0, 9.0]])
+    value = heatmap.value(matrix, x=["a", "b", "c"], y=["d", "e"], label="l", low=0, high=1, selected=(1, 0))
+    assert pixels(value).tolist() == [[1, 255, 0], [128, 1, 255]]
+    assert value["step"] == pytest.approx(1 / 254)
+    assert value["selected"] == [1, 0]
+
+
+@pytest.mark.parametrize("kind", ["attention", "noise"])
+def test_a_big_matrix_is_small_and_fast(kind):
+    random = np.random.default_rng(0)
+    noise = random.random((1000, 1000))
+    weights = np.where(np.tri(1000), random.dirichlet(np.full(1000, 0.05), 1000), np.nan)
+    matrix = noise if kind == "noise" else weights / np.nanmax(weights)
+    labels = [str(number) for number in range(1000)]
+    begun = time.process_time()
+    value = heatmap.value(matrix, x=labels, y=labels, label="l", low=0, high=1)
+    assert time.process_time() - begun < 0.5
+    assert len(value["png"]) <= 400_000
+    shown = (pixels(value) - 1.0) / 254
+    assert np.nanmax(np.abs(np.where(np.isnan(matrix), np.nan, shown) - matrix)) <= value["step"] / 2 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("x", "high", "message"), [(["a"], 1, "1 × 1 labels"), (["a", "b"], 0, "range 0 to 0"), (["a", "b"], -1, "range")]
+)
+def test_heatmap_refuses_what_does_not_fit(x, high, message):
+    with pytest.raises(ValueError, match=message):
+        heatmap.value(np.zeros((1, 2)), x=x, y=["r"], label="l", low=0, high=high)
+
+
+def test_nothing_is_fetched_from_another_host():
+    text = host.head() + theme()._get_theme_css().replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?:", text)
+    assert theme()._stylesheets == []
+
+
+def test_the_scripts_never_turn_text_into_markup_or_code():
+    assert not re.search(r"\.(inner|outer)HTML|insertAdjacentHTML|\beval\(|new Function", host.head())
