@@ -100,10 +100,6 @@ class Runtime:
                 session.run.stop()
             return self._scheduler.call(session, renew)
 
-    def prepare(self, session_id: str) -> Trace:
-        """Render and prefill the first turn of a conversation that has not begun; no token is made."""
-        return self._change(session_id, lambda conversation: conversation.trace.events or conversation.advance())
-
     def trace(self, session_id: str) -> Trace | None:
         """What happened so far; None before the first `start`."""
         conversation = self._sessions.get(session_id).conversation
