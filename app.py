@@ -11,6 +11,7 @@ from typing import Any
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 import gradio as gr
+from gradio.events import api
 
 from components.desk import Desk
 from components.page import Page
@@ -46,8 +47,9 @@ def compose(settings: Settings) -> gr.Blocks:
             raise gr.Error(str(refused), print_exception=False) from refused
 
     with page.blocks:
-        gr.api(trace, api_name="trace", concurrency_limit=TRACES)
-    return page.blocks
+        api(trace, api_name="trace", concurrency_limit=TRACES)
+    blocks: gr.Blocks = page.blocks
+    return blocks
 
 
 def launch(blocks: gr.Blocks, **options: Any) -> None:

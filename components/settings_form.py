@@ -3,6 +3,8 @@
 The controls have no limits of their own: the experiment's validation names the field and what is allowed.
 """
 
+from typing import Any
+
 import gradio as gr
 
 from components.compose import form_values
@@ -67,7 +69,7 @@ class SettingsForm:
         info = self._say.sections.get(f"{name}_help")
         self._keep(name, gr.Dropdown(choices, value=self._now[name], info=info, **self._common(name)))
 
-    def _common(self, name: str) -> dict[str, object]:
+    def _common(self, name: str) -> dict[str, Any]:
         return {"label": self._say.text(name), "elem_id": f"set-{name}", "min_width": 120}
 
     def _keep(self, name: str, control: gr.components.Component) -> None:

@@ -76,16 +76,11 @@ def replace_lone_surrogates(text: Any) -> Any:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _text(min_length: int = 0, *, max_length: int) -> Any:
-    return Annotated[
-        str, BeforeValidator(replace_lone_surrogates), StringConstraints(min_length=min_length, max_length=max_length)
-    ]
-
-
-MessageText = _text(max_length=200_000)
-StopText = _text(1, max_length=200)
-BadWord = _text(1, max_length=100)
-GrammarSource = _text(1, max_length=20_000)
+_Cleaned = BeforeValidator(replace_lone_surrogates)
+MessageText = Annotated[str, _Cleaned, StringConstraints(max_length=200_000)]
+StopText = Annotated[str, _Cleaned, StringConstraints(min_length=1, max_length=200)]
+BadWord = Annotated[str, _Cleaned, StringConstraints(min_length=1, max_length=100)]
+GrammarSource = Annotated[str, _Cleaned, StringConstraints(min_length=1, max_length=20_000)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 

@@ -16,8 +16,9 @@ def log_softmax(logits: Array) -> npt.NDArray[np.float64]:
     if not np.isfinite(highest).all():
         raise ValueError("a row of logits has no finite entry, or one that is NaN or +inf")
     shifted = wide - highest
-    normaliser: npt.NDArray[np.float64] = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return shifted - normaliser
+    normaliser = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    result: npt.NDArray[np.float64] = shifted - normaliser
+    return result
 
 
 def entropy(log_probabilities: Array) -> npt.NDArray[np.float64]:

@@ -299,7 +299,7 @@ def _from_json(kind: Any, value: Any) -> Any:
         names = [item.name for item in dataclasses.fields(kind)]
         unknown = set(value) - set(names)
         if unknown:
-            raise ValueError(f"unknown field {sorted(unknown)[0]!r} in {kind.__name__}")
+            raise ValueError(f"unknown field {sorted(unknown)[0]!r} in a {typing.cast(type, kind).__name__}")
         return typing.cast(Any, kind)(**{name: _from_json(hints[name], value[name]) for name in names})
     if kind is bytes:
         return bytes(value)
