@@ -27,10 +27,10 @@ CONTEXT = 512
 
 CHATML = (
     "{%- for message in messages -%}"
-    "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    r"{{- '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' -}}"
     "{%- endfor -%}"
-    "{%- if add_generation_prompt -%}<|im_start|>assistant\n{%- endif -%}"
-).replace("\n", "\\n")
+    r"{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"
+)
 
 _CORPUS = [
     "The capital of France is Paris. The capital of China is Beijing.",
@@ -72,7 +72,9 @@ def _shape() -> dict[str, int]:
 CONFIGS: dict[str, PreTrainedConfig] = {
     "llama": LlamaConfig(**_shape(), num_key_value_heads=2),
     "qwen3": Qwen3Config(**_shape(), num_key_value_heads=2, head_dim=16),
-    "gpt2": GPT2Config(vocab_size=ROWS, n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT),
+    "gpt2": GPT2Config(
+        vocab_size=ROWS, n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT, bos_token_id=0, eos_token_id=0
+    ),
     "full": LlamaConfig(**_shape(), num_key_value_heads=4),
     "sliding": MistralConfig(**_shape(), num_key_value_heads=2, sliding_window=WINDOW),
     "mixed": Gemma3TextConfig(

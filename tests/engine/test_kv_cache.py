@@ -140,7 +140,10 @@ def test_common_prefix(first: list[int], second: list[int], length: int) -> None
     ("error", "verdict"),
     [
         (torch.OutOfMemoryError("CUDA out of memory"), True),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), True),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+            True,
+        ),
         (RuntimeError("MPS backend out of memory"), True),
         (MemoryError(), True),
         (RuntimeError("shapes cannot be multiplied"), False),
