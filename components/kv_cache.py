@@ -1,0 +1,87 @@
+"""Station KV cache: what is kept of every position, how much it takes, and what it saves."""
+
+from typing import Any
+
+import gradio as gr
+
+from components.copy import words
+from components.heading import titled
+from components.kv_growth import HEIGHT, growth_figure, growth_numbers
+from components.kv_tables import formula_table, layers_table, models_table, uncached_table
+from components.panel import View
+from components.units import bytes_text
+from components.visible import visible_bytes
+from components.widgets import chart_host, table, token_strip
+from components.widgets.rail import Station
+from components.widgets.token_strip import Group
+from engine.trace import Stepped
+
+STATION = "kv_cache"
+ASKS = ("uncached",)
+
+
+def stations(view: View) -> list[Station]:
+    say = words(STATION)
+    step = view.nearest_step
+    result, note = "–", ""
+    if step is not None:
+        result = bytes_text(step.kv_bytes)
+        note = say.text("station_each", size=bytes_text(view.facts.kv_bytes_per_token))
+    return [Station(STATION, say.text("station"), result, note)]
+
+
+def build() -> list[gr.components.Component]:
+    say = words(STATION)
+    return [
+        token_strip.build("kv-notes", say.text("notes")),
+        titled(chart_host.build, "kv-growth", say.text("growth")),
+        titled(table.build, "kv-formula", say.text("formula_title")),
+        titled(table.build, "kv-layers", say.text("layers")),
+        titled(table.build, "kv-uncached", say.text("uncached")),
+        titled(table.build, "kv-models", say.text("models")),
+    ]
+
+
+def render(view: View) -> list[Any]:
+    say = words(STATION)
+    step = view.nearest_step
+    assert step is not None
+    return [
+        token_strip.value(notes(view, step)),
+        chart_host.value(
+            growth_figure(view, step), label=say.text("growth"), height=HEIGHT, numbers=growth_numbers(view)
+        ),
+        formula_table(view.facts, step),
+        layers_table(view.facts, step),
+        uncached_table(view.results.get("uncached")),
+        models_table(view, step),
+    ]
+
+
+def unavailable(view: View) -> str | None:
+    return None if view.nearest_step else words(STATION).text("unavailable")
+
+
+def notes(view: View, step: Stepped) -> list[Group]:
+    """What this step fed to the model, and why the cache holds one position less than there are tokens."""
+    say = words(STATION)
+    assert view.trace is not None
+    before = next((one for one in view.steps if one.step == step.step - 1), None)
+    chosen = {"token": visible_bytes(step.token_bytes), "position": step.position, "step": step.step}
+    if before is None:
+        prefilled = view.trace.prefilled(view.cursor.turn)
+        first, last = (prefilled.first, prefilled.last) if prefilled else (0, step.kv_tokens - 1)
+        fed = say.text("fed_prefill", first=first, last=last, count=last - first + 1, **chosen)
+    else:
+        fed = say.text(
+            "fed_token", fed=visible_bytes(before.token_bytes), at=before.position, kv_tokens=step.kv_tokens, **chosen
+        )
+    count = say.text(
+        "count", prompt=step.position - step.step, sampled=step.step + 1, kv_tokens=step.kv_tokens, **chosen
+    )
+    return [
+        Group((), label=say.text("fed_title", step=step.step), note=fed, as_text=True),
+        Group(
+            (), label=say.text("count_title", kv_tokens=step.kv_tokens, all=step.position + 1), note=count, as_text=True
+        ),
+    ]

@@ -1,0 +1,138 @@
+"""How the KV cache grows: its bytes over the positions it holds, by where each position came from."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+
+from components.copy import words
+from components.figures import base_figure
+from components.panel import View
+from components.units import BINARY_UNITS, bytes_text
+from components.widgets import table
+from components.widgets.table import Column
+from engine.facts import ModelFacts
+from engine.trace import Stepped
+
+HEIGHT = 230
+NUMBER_COLUMNS = ("col_positions", "col_bytes_added", "col_bytes_after")
+COLORS = {"reused": "var(--cut)", "computed": "var(--s3)", "sampled": "var(--assistant)"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Positions of one origin: the cache's bytes at each of `tokens` positions held, the part's own ends included."""
+
+    origin: Literal["reused", "computed", "sampled"]
+    tokens: tuple[int, ...]
+    bytes_held: tuple[int, ...]
+
+    @property
+    def positions(self) -> int:
+        return self.tokens[-1] - self.tokens[0]
+
+
+def select(view: View) -> list[Part]:
+    """The parts of the selected turn; a part without a position is left out.
+
+    Bytes are measured wherever the trace has them, and by formula inside the prompt, which one forward computes whole.
+    """
+    trace, rendered = view.trace, view.rendered
+    prefilled = trace.prefilled(view.cursor.turn) if trace else None
+    if rendered is None or prefilled is None:
+        return []
+    sampled = [(prefilled.kv_tokens, prefilled.kv_bytes), *((step.kv_tokens, step.kv_bytes) for step in view.steps[1:])]
+    parts = [
+        _prompt_part("reused", 0, prefilled.first, view.facts),
+        _prompt_part("computed", prefilled.first, prefilled.kv_tokens, view.facts, measured=prefilled.kv_bytes),
+        Part("sampled", tuple(tokens for tokens, _ in sampled), tuple(held for _, held in sampled)),
+    ]
+    return [part for part in parts if part.positions > 0]
+
+
+def _prompt_part(
+    origin: Literal["reused", "computed"], first: int, last: int, facts: ModelFacts, *, measured: int | None = None
+) -> Part:
+    # A sliding layer is full at window − 1 positions: there the line bends.
+    bend = [facts.sliding_window - 1] if facts.sliding_window else []
+    tokens = [first, *(place for place in bend if first < place < last), last]
+    held = [facts.kv_bytes(count) for count in tokens]
+    if measured is not None:
+        held[-1] = measured
+    return Part(origin, tuple(tokens), tuple(held))
+
+
+def growth_figure(view: View, step: Stepped) -> go.Figure:
+    """Areas from left to right: reused, computed and sampled positions; a line at the selected step."""
+    say = words("kv_cache")
+    parts = select(view)
+    unit, name = _unit(max((part.bytes_held[-1] for part in parts), default=0))
+    figure = base_figure(
+        HEIGHT,
+        margin={"l": 52, "r": 14, "t": 26, "b": 36},
+        xaxis={"title": {"text": say.text("axis_positions")}, "rangemode": "tozero", "showgrid": False},
+        yaxis={"title": {"text": name}, "rangemode": "tozero", "nticks": 5},
+        showlegend=True,
+        hovermode="x",
+    )
+    for part in parts:
+        figure.add_trace(
+            go.Scatter(
+                x=list(part.tokens),
+                y=[held / unit for held in part.bytes_held],
+                mode="lines+markers" if part.origin == "sampled" else "lines",
+                marker={"size": 3.5, "color": COLORS[part.origin]},
+                line={"color": COLORS[part.origin], "width": 2},
+                fill="tozeroy",
+                name=say.text(f"part_{part.origin}", count=part.positions),
+                hovertext=[
+                    say.text("hover", tokens=tokens, size=bytes_text(held))
+                    for tokens, held in zip(part.tokens, part.bytes_held, strict=True)
+                ],
+                hoverinfo="text",
+                customdata=[{"position": tokens} for tokens in part.tokens] if part.origin == "sampled" else None,
+            )
+        )
+    _mark(figure, step, unit)
+    return figure
+
+
+def growth_numbers(view: View) -> dict[str, Any]:
+    """The chart as a table: one row a part."""
+    say = words("kv_cache")
+    columns = [Column(say.text("col_part")), *(Column(say.text(key), align="right") for key in NUMBER_COLUMNS)]
+    rows = [
+        [
+            say.text(f"part_{part.origin}", count=part.positions),
+            f"{part.tokens[0]}–{part.tokens[-1] - 1}",
+            f"{part.bytes_held[-1] - part.bytes_held[0]:,}",
+            f"{part.bytes_held[-1]:,}",
+        ]
+        for part in select(view)
+    ]
+    return table.value(columns, rows)
+
+
+def _unit(most: int) -> tuple[int, str]:
+    """The greatest unit in which the number is at least 1, and its name."""
+    power = 0
+    while most >= 1024 ** (power + 1) and power < len(BINARY_UNITS) - 1:
+        power += 1
+    return 1024**power, BINARY_UNITS[power]
+
+
+def _mark(figure: go.Figure, step: Stepped, unit: int) -> None:
+    figure.add_shape(
+        type="line", x0=step.kv_tokens, x1=step.kv_tokens, y0=0, y1=1, yref="paper",
+        line={"color": "var(--accent)", "width": 1},
+    )  # fmt: skip
+    figure.add_annotation(
+        x=step.kv_tokens,
+        y=step.kv_bytes / unit,
+        text=words("kv_cache").text("mark", tokens=step.kv_tokens, size=bytes_text(step.kv_bytes)),
+        showarrow=False,
+        xanchor="right",
+        yanchor="bottom",
+        xshift=-5,
+        font={"color": "var(--accent-text)", "size": 11},
+    )
