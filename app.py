@@ -20,8 +20,8 @@ from components.widgets import host
 from engine.catalog import ModelError, load_catalog
 from engine.experiment import ExperimentError
 from engine.model import load
+from engine.refusals import Refused
 from engine.runtime import Runtime
-from engine.sessions import Refused
 from engine.settings import Settings
 from engine.trace import trace_to_json
 

@@ -1,5 +1,5 @@
 """The panels, in the order of the pipeline."""
 
-from components import prompt, run_table, sampling, tensors, tokens
+from components import kv_cache, prompt, run_table, sampling, stopping, tensors, tokens
 
-PANELS = (prompt, tokens, tensors, sampling, run_table)
+PANELS = (prompt, tokens, tensors, sampling, stopping, kv_cache, run_table)

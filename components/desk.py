@@ -12,7 +12,7 @@ from components.copy import words
 from components.panel import Cursor, View
 from components.visit import Visit
 from engine.experiment import Experiment, ExperimentError
-from engine.sessions import Refused, SessionGone
+from engine.refusals import Refused, SessionGone
 from engine.trace import Trace
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from engine.model import LoadedModel
 from engine.probes.distribution import distribution
 from engine.probes.parity import parity
 from engine.probes.uncached import uncached
+from engine.refusals import Refused
 from engine.scheduler import Scheduler
-from engine.sessions import Refused, Sessions
+from engine.sessions import Sessions
 from engine.settings import Settings
 from engine.trace import Trace
 

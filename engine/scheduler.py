@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from engine.refusals import Busy, SessionGone
 from engine.runs import Run
-from engine.sessions import Busy, Session, SessionGone, Sessions
+from engine.sessions import Session, Sessions
 from engine.settings import Settings
 from engine.trace import Stepped, Stopped, Trace
 from engine.worker import Worker
@@ -36,6 +37,8 @@ class Scheduler:
         """The result of `item`, run on the worker as this session's. Raises what it raises, and `SessionGone`."""
 
         def counted() -> T:
+            if session.closed:  # since it was queued: its cache has gone back and must not come again
+                raise SessionGone
             with ExitStack() as after:
                 after.callback(self._count, session)
                 return item()

@@ -7,33 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.refusals import Busy, NothingStarted, SessionGone
 from engine.runs import Run
 from engine.trace import Trace
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
-
-
-class Refused(Exception):
-    """Something cannot be done now; the message says why and what to do. The session lives on."""
-
-
-class SessionGone(Refused):
-    """The id belongs to no session: it was never given out, was closed, or its session was idle for too long."""
-
-    def __init__(self) -> None:
-        super().__init__("this session has ended; reload the page to begin a new one")
-
-
-class Busy(Refused):
-    """A run is in the way: this session's own, or too many of other visitors."""
-
-
-class NothingStarted(Refused):
-    """The session has no conversation yet."""
-
-    def __init__(self) -> None:
-        super().__init__("there is nothing to run yet; start an experiment first")
 
 
 @dataclass(eq=False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.sessions import Busy
+from engine.refusals import Busy
 from engine.trace import Stopped
 from tests.engine.fakes import PATIENCE, Gate, experiment, opened, settled, token_ids, until
 

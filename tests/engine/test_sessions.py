@@ -2,7 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.sessions import Busy, NothingStarted, Session, SessionGone, Sessions
+from engine.refusals import Busy, NothingStarted, SessionGone
+from engine.sessions import Session, Sessions
 
 RUNNING = SimpleNamespace(ended=False)
 ENDED = SimpleNamespace(ended=True)
