@@ -1,4 +1,4 @@
-"""Who may see whom in one forward, as a heatmap."""
+"""Who may see whom in one forward: a remark and a heatmap."""
 
 from typing import Any
 
@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from components.copy import words
-from components.widgets import heatmap
+from components.widgets import heatmap, token_strip
+from components.widgets.token_strip import Group
 
 MAX_SIDE = 96
 
@@ -16,10 +17,11 @@ def causal_mask(top: int, bottom: int, left: int, right: int) -> npt.NDArray[np.
     return (np.arange(left, right) <= np.arange(top, bottom)[:, None]).astype(np.float32)
 
 
-def mask_value(first: int, labels: list[str], mask_length: int, position: int) -> dict[str, Any]:
-    """The mask of the positions fed, from `first` on, against all positions; at most MAX_SIDE around `position`.
+def mask_values(first: int, labels: list[str], mask_length: int, position: int) -> list[dict[str, Any]]:
+    """A remark and the mask of the positions fed, from `first` on, against all positions.
 
-    Positions from `mask_length` on, beyond the attention mask's end, are hidden: transformers takes them for padding.
+    At most MAX_SIDE positions a side, around `position`. Those from `mask_length` on, beyond the attention mask's end,
+    are hidden: transformers takes them for padding.
     """
     say, end = words("tensors"), len(labels)
     top, bottom = _around(first, end, position)
@@ -27,22 +29,22 @@ def mask_value(first: int, labels: list[str], mask_length: int, position: int) -
     matrix = causal_mask(top, bottom, left, right)
     matrix[:, max(0, mask_length - left) :] = 0
     rows, columns = matrix.shape
+    sentences = [say.text("mask_row" if end - first == 1 else "mask_all")]
     if mask_length < end:
-        said = say.text("mask_hidden", first=mask_length, last=end - 1)
-    else:
-        said = say.text("mask_row" if end - first == 1 else "mask_all")
-    sentences = [say.text("mask_label", rows=rows, columns=columns), said]
+        sentences = [say.text("mask_hidden", first=mask_length, last=end - 1)]
     if (rows, columns) != (end - first, end):
         sentences.append(say.text("mask_cut", rows=rows, columns=columns, all_rows=end - first, all_columns=end))
-    return heatmap.value(
+    remark = token_strip.value([Group([], note=" ".join(sentences), as_text=True)])
+    picture = heatmap.value(
         matrix,
         x=labels[left:right],
         y=labels[top:bottom],
-        label=" ".join(sentences),
+        label=say.text("mask_label", rows=rows, columns=columns),
         low=0.0,
         high=1.0,
         selected=(position - top, position - left) if top <= position < bottom else None,
     )
+    return [remark, picture]
 
 
 def _around(start: int, end: int, center: int) -> tuple[int, int]:

@@ -55,7 +55,7 @@ def stations(view: View) -> list[Station]:
 def build() -> list[gr.components.Component]:
     say = words(STATION)
     components = [
-        titled(token_strip.build, "prompt-strip", say.text("strip")),
+        titled(token_strip.build, "prompt-strip", say.text("strip"), height=520),
         titled(table.build, "prompt-parts", say.text("parts")),
         titled(table.build, "prompt-compare", say.text("compare")),
     ]

@@ -8,7 +8,7 @@ from components.units import bytes_text, seconds_text
 from components.visible import visible, visible_bytes
 from engine.trace import Prefilled, Rendered, Shape, Stepped, Stopped, Trace
 
-#: Which class of the library each processor is; the files that are named lie in engine/stages.
+#: Which class of the library each processor is.
 PROCESSORS = {
     "repetition_penalty": "RepetitionPenaltyLogitsProcessor",
     "no_repeat_ngram_size": "NoRepeatNGramLogitsProcessor",
@@ -45,17 +45,15 @@ def turn_rows(trace: Trace, rendered: Rendered, prefilled: Prefilled | None) -> 
     given = say.text("one_message") if messages == 1 else say.text("messages", count=messages)
     if trace.experiment.prompt is not None:
         given = say.text("raw_prompt")
-    yield StageRow(say.text("render"), "template.py · apply_chat_template", given, text, once=True)
-    yield StageRow(say.text("tokenise"), "tokens.py · tokenizer", text, ids, once=True)
+    yield StageRow(say.text("render"), "tokenizer.apply_chat_template", given, text, once=True)
+    yield StageRow(say.text("tokenise"), "tokenizer", text, ids, once=True)
     if prefilled is None:
         return
     shape = _shape(prefilled.shapes["input_ids"])
-    yield StageRow(
-        say.text("tensors"), "inputs.py · torch.tensor", ids, say.text("three_tensors", shape=shape), once=True
-    )
+    yield StageRow(say.text("tensors"), "torch.tensor", ids, say.text("three_tensors", shape=shape), once=True)
     fed = say.text("reused", shape=shape, count=prefilled.first) if prefilled.first else shape
     scores = say.text("scores", shape=_shape(prefilled.shapes["logits"]))
-    yield StageRow(say.text("prefill"), "forward.py · model", fed, scores, seconds_text(prefilled.seconds), once=True)
+    yield StageRow(say.text("prefill"), "model.forward", fed, scores, seconds_text(prefilled.seconds), once=True)
 
 
 def step_rows(step: Stepped, before: Stepped | None, stopped: Stopped | None) -> Iterator[StageRow]:
@@ -67,12 +65,12 @@ def step_rows(step: Stepped, before: Stepped | None, stopped: Stopped | None) ->
     token = visible_bytes(step.token_bytes)
     verdict = say.text("stop_yes", reason=stopped.reason) if stopped else say.text("stop_no")
     watched = say.text("stop_watched", text=token, count=step.step + 1)
-    yield StageRow(say.text("stop"), "stopping.py", watched, verdict)
+    yield StageRow(say.text("stop"), "engine/stages/stopping.py", watched, verdict)
     held = {"text": visible(step.text) or say.text("nothing"), "count": step.held_bytes}
     shown = say.text("shown_held", **held) if step.held_bytes else say.text("shown", text=held["text"])
-    yield StageRow(say.text("decode"), "detokenizer.py", bytes_text(len(step.token_bytes)), shown)
+    yield StageRow(say.text("decode"), "engine/stages/detokenizer.py", bytes_text(len(step.token_bytes)), shown)
     positions = say.text("positions", count=step.kv_tokens)
-    yield StageRow(say.text("cache"), "kv_cache.py · DynamicCache", positions, bytes_text(step.kv_bytes))
+    yield StageRow(say.text("cache"), "DynamicCache", positions, bytes_text(step.kv_bytes))
 
 
 def _forward_row(step: Stepped, before: Stepped | None) -> StageRow:
@@ -84,7 +82,7 @@ def _forward_row(step: Stepped, before: Stepped | None) -> StageRow:
         fed = say.text("token_at", text=visible_bytes(before.token_bytes), position=before.position)
     else:
         fed = say.text("ids", count=step.shapes["input_ids"][-1])
-    return StageRow(say.text("forward"), "forward.py · model", fed, scores, seconds_text(step.seconds))
+    return StageRow(say.text("forward"), "model.forward", fed, scores, seconds_text(step.seconds))
 
 
 def _processor_rows(step: Stepped) -> Iterator[StageRow]:
@@ -92,11 +90,7 @@ def _processor_rows(step: Stepped) -> Iterator[StageRow]:
     for earlier, stage in zip(step.stages, step.stages[1:], strict=False):
         given = say.text("kept_entropy", count=f"{earlier.kept:,}", entropy=earlier.entropy)
         gave = say.text("kept_entropy", count=f"{stage.kept:,}", entropy=stage.entropy)
-        yield StageRow(stage.name.replace("_", "-"), _processor(stage.name), given, gave)
-
-
-def _processor(name: str) -> str:
-    return f"processors.py · {PROCESSORS[name]}" if name in PROCESSORS else "processors.py"
+        yield StageRow(stage.name.replace("_", "-"), PROCESSORS.get(stage.name, "–"), given, gave)
 
 
 def _draw_row(step: Stepped) -> StageRow:
@@ -110,9 +104,9 @@ def _draw_row(step: Stepped) -> StageRow:
     if step.forced:
         return StageRow(say.text("draw"), "–", say.text("chosen_forced"), chosen)
     if step.draw is None:
-        return StageRow(say.text("draw"), "sampling.py · argmax", say.text("drawn_greedy", count=kept), chosen)
+        return StageRow(say.text("draw"), "torch.argmax", say.text("drawn_greedy", count=kept), chosen)
     given = say.text("drawn_random", count=kept, u=step.draw.u)
-    return StageRow(say.text("draw"), "sampling.py · torch.Generator", given, chosen)
+    return StageRow(say.text("draw"), "torch.Generator", given, chosen)
 
 
 def _shape(shape: Shape) -> str:

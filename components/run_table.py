@@ -68,13 +68,13 @@ def stages_value(view: View, rows: list[StageRow]) -> dict[str, Any]:
     say = words(STATION)
     columns = [
         Column(say.text("col_stage")),
-        Column(say.text("col_by"), mono=True),
         Column(say.text("col_in"), mono=True),
         Column(say.text("col_out"), mono=True),
         Column(say.text("col_time"), align="right"),
+        Column(say.text("col_by")),
     ]
     cells: list[list[Cell | str]] = [
-        [Cell(row.stage, tone="dim" if row.once else ""), Cell(row.by, tone="dim"), row.given, row.gave, row.time]
+        [Cell(row.stage, tone="dim" if row.once else ""), row.given, row.gave, row.time, Cell(row.by, tone="dim")]
         for row in rows
     ]
     step, turn = view.nearest_step, view.cursor.turn + 1

@@ -8,12 +8,12 @@ import gradio as gr
 import numpy as np
 import numpy.typing as npt
 
-from components.causal_mask import mask_value
+from components.causal_mask import mask_values
 from components.copy import words
 from components.heading import titled
 from components.panel import View
 from components.visible import visible_bytes
-from components.widgets import heatmap, table
+from components.widgets import heatmap, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column
 from engine.trace import Prefilled, Rendered, Shape, Stepped
@@ -53,7 +53,8 @@ def build() -> list[gr.components.Component]:
         titled(table.build, "tensors-inputs", words(STATION).text("inputs")),
         titled(table.build, "tensors-versus", words(STATION).text("versus")),
         titled(table.build, "tensors-count", words(STATION).text("count")),
-        titled(heatmap.build, "tensors-mask", words(STATION).text("mask")),
+        titled(token_strip.build, "tensors-mask-note", words(STATION).text("mask")),
+        heatmap.build("tensors-mask", words(STATION).text("mask")),
     ]
 
 
@@ -67,7 +68,7 @@ def render(view: View) -> list[Any]:
         inputs_value(forward, position, turn=view.cursor.turn),
         versus_value(prefilled, _decode_step(view)),
         count_value(rendered, view.nearest_step),
-        mask_value(forward.first, forward.labels, forward.shapes["attention_mask"][-1], position),
+        *mask_values(forward.first, forward.labels, forward.shapes["attention_mask"][-1], position),
     ]
 
 

@@ -52,7 +52,7 @@ def build() -> list[gr.components.Component]:
     say = words(STATION)
     return [
         titled(table.build, "tokens-table", say.text("table")),
-        titled(table.build, "tokens-spans", say.text("spans")),
+        titled(table.build, "tokens-spans", say.text("spans"), height=520),
         titled(table.build, "tokens-vocabulary", say.text("vocabulary")),
         titled(table.build, "tokens-marks", say.text("marks")),
         titled(table.build, "tokens-answer", say.text("answer")),

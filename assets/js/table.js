@@ -1,5 +1,6 @@
 // A table that is changed in place: a row whose cells are the same keeps its nodes.
 decodescope.table = (root, send, label, height) => {
+  const PROSE = 40; // characters; a longer text wraps
   const { make, attribute, list, tokenText, current, roving } = decodescope;
   const caption = make("div", "table-caption");
   const box = make("div", "table-box");
@@ -42,8 +43,10 @@ decodescope.table = (root, send, label, height) => {
 
   function fill(node, cell) {
     const [text, tone, bar, title] = typeof cell === "string" ? [cell, "", null, ""] : cell;
-    if (node.classList.contains("mono")) tokenText(node, text);
+    const mono = node.classList.contains("mono");
+    if (mono) tokenText(node, text);
     else node.textContent = text;
+    node.classList.toggle("prose", !mono && (text.length > PROSE || text.includes("\n")));
     attribute(node, "data-tone", tone);
     attribute(node, "title", title);
     node.classList.toggle("bar", bar !== null);

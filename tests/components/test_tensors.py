@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from components import tensors
-from components.causal_mask import MAX_SIDE, causal_mask, mask_value
+from components.causal_mask import MAX_SIDE, causal_mask, mask_values
 from components.tensors import elided
 
 from .handmade import make_rendered, make_shapes, make_step, make_trace, make_view
@@ -13,6 +13,10 @@ from .reading import read, station
 
 def rows(value):
     return [[cell if isinstance(cell, str) else cell[0] for cell in row] for row in read(value)["rows"]]
+
+
+def note(remark):
+    return read(remark)["groups"][0][2]
 
 
 def test_a_prompt_position_and_the_first_step_show_the_prefill(trace):
@@ -32,7 +36,7 @@ def test_a_later_step_was_fed_the_token_before_it(trace):
 
 def test_the_tables_repeat_the_traces_shapes(trace):
     view = make_view(trace, position=24)
-    inputs, versus, count, _ = tensors.render(view)
+    inputs, versus, count, *_ = tensors.render(view)
     step, prefilled = trace.steps(0)[3], trace.prefilled(0)
     for name, shape, *_ in rows(inputs):
         assert shape == f"({', '.join(map(str, step.shapes[name]))})"
@@ -61,10 +65,13 @@ def test_before_the_first_decode_step_its_column_waits():
 def test_a_mask_that_was_not_extended_shows(trace):
     shapes = trace.steps(0)[3].shapes | {"attention_mask": (1, 21)}
     events = [dataclasses.replace(e, shapes=shapes) if getattr(e, "step", None) == 3 else e for e in trace.events]
-    inputs, _, _, mask = tensors.render(make_view(dataclasses.replace(trace, events=tuple(events)), position=24))
+    inputs, _, _, remark, mask = tensors.render(
+        make_view(dataclasses.replace(trace, events=tuple(events)), position=24)
+    )
     assert "all 1, 21 of them, though the context has 24" in {r[0]: r[2] for r in rows(inputs)}["attention_mask"]
-    assert "positions 21–23 count as padding" in read(mask)["label"]
-    assert "sees everything" not in read(mask)["label"]
+    assert note(remark).startswith("The attention mask ends early, so positions 21–23 count as padding")
+    assert "sees everything" not in note(remark)
+    assert read(mask)["columns"] == 24
 
 
 def test_a_history_fed_again_is_told_from_a_rebuilt_cache(trace):
@@ -88,7 +95,7 @@ def test_reused_positions_are_not_fed(trace):
     prefilled = dataclasses.replace(trace.prefilled(0), first=15, shapes=shapes)
     changed = dataclasses.replace(trace, events=(trace.events[0], prefilled))
     view = make_view(changed)
-    inputs, _, _, mask = tensors.render(view)
+    inputs, _, _, _, mask = tensors.render(view)
     assert "Positions 0–14 were in the cache" in read(inputs)["caption"]
     assert {r[0]: r[2] for r in rows(inputs)}["position_ids"] == "[15 16 17 18 19 20]"
     assert (read(mask)["rows"], read(mask)["columns"]) == (6, 21)
@@ -117,12 +124,13 @@ def test_the_causal_mask_is_the_lower_triangle():
 
 
 def test_a_big_mask_is_cut_around_the_position_and_says_so():
-    value = read(mask_value(0, [str(i) for i in range(1000)], 1000, 500))
+    remark, mask = mask_values(0, [str(i) for i in range(1000)], 1000, 500)
+    value = read(mask)
     assert (value["rows"], value["columns"]) == (MAX_SIDE, MAX_SIDE)
     assert value["x"][value["selected"][1]] == "500"
     assert value["y"][value["selected"][0]] == "500"
-    assert "of 1000 × 1000" in value["label"]
-    assert "Shown" not in read(mask_value(0, ["a", "b"], 2, 0))["label"]
+    assert "of 1000 × 1000" in note(remark)
+    assert "Shown" not in note(mask_values(0, ["a", "b"], 2, 0)[0])
 
 
 def test_the_station_names_what_is_fed(trace):
@@ -143,7 +151,7 @@ def test_hostile_token_text_is_a_plain_label(trace):
 def test_the_recorded_second_turn_feeds_only_what_is_new(paris):
     prefilled, rendered = paris.prefilled(1), paris.rendered(1)
     assert prefilled.first == rendered.reused > 37
-    inputs, versus, count, _ = tensors.render(make_view(paris, turn=1))
+    inputs, versus, count, *_ = tensors.render(make_view(paris, turn=1))
     assert {row[0]: row[1] for row in rows(versus)}["input_ids"] == f"(1, {len(rendered.token_ids) - rendered.reused})"
     assert rows(count)[-1][1] == rows(count)[-2][1].removeprefix("= ")
     assert "Decode, step 11" in read(inputs)["caption"]
