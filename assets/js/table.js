@@ -46,7 +46,7 @@ decodescope.table = (root, send, label, height) => {
     const mono = node.classList.contains("mono");
     if (mono) tokenText(node, text);
     else node.textContent = text;
-    node.classList.toggle("prose", !mono && (text.length > PROSE || text.includes("\n")));
+    node.classList.toggle("wraps", !mono && (text.length > PROSE || text.includes("\n")));
     attribute(node, "data-tone", tone);
     attribute(node, "title", title);
     node.classList.toggle("bar", bar !== null);
