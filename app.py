@@ -23,7 +23,7 @@ from engine.model import load
 from engine.refusals import Refused
 from engine.runtime import Runtime
 from engine.settings import Settings
-from engine.trace import trace_to_json
+from engine.trace_json import trace_to_json
 
 DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_experiment.json"
 

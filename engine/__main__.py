@@ -9,7 +9,8 @@ from pathlib import Path
 from engine.catalog import Catalog, ModelError, load_catalog
 from engine.experiment import MAX_JSON_BYTES, Experiment, ExperimentError, parse_experiment
 from engine.settings import Settings
-from engine.trace import Event, Prefilled, Stepped, Stopped, Trace, trace_to_json
+from engine.trace import Event, Prefilled, Stepped, Stopped, Trace
+from engine.trace_json import trace_to_json
 
 BAD_INPUT = 2
 FAILED_RUN = 1

@@ -77,10 +77,10 @@ def replace_lone_surrogates(text: Any) -> Any:
 
 
 _Cleaned = BeforeValidator(replace_lone_surrogates)
-MessageText = Annotated[str, _Cleaned, StringConstraints(max_length=200_000)]
-StopText = Annotated[str, _Cleaned, StringConstraints(min_length=1, max_length=200)]
-BadWord = Annotated[str, _Cleaned, StringConstraints(min_length=1, max_length=100)]
-GrammarSource = Annotated[str, _Cleaned, StringConstraints(min_length=1, max_length=20_000)]
+MessageText = Annotated[str, StringConstraints(max_length=200_000), _Cleaned]
+StopText = Annotated[str, StringConstraints(min_length=1, max_length=200), _Cleaned]
+BadWord = Annotated[str, StringConstraints(min_length=1, max_length=100), _Cleaned]
+GrammarSource = Annotated[str, StringConstraints(min_length=1, max_length=20_000), _Cleaned]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 

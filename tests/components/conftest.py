@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from components.panel import View
-from engine.trace import Trace, trace_from_json
-
-from .handmade import make_trace, make_view
+from engine.trace import Trace
+from engine.trace_json import trace_from_json
+from tests.components.handmade import make_trace, make_view
 
 PARIS = Path(__file__).parent.parent / "golden" / "paris.trace.json"
 

@@ -15,7 +15,7 @@ from engine.__main__ import main
 from engine.catalog import ModelError, load_catalog
 from engine.conversation import Conversation
 from engine.experiment import MAX_JSON_BYTES
-from engine.trace import trace_from_json, trace_to_json
+from engine.trace_json import trace_from_json, trace_to_json
 from tests.engine.models import tiny
 
 MODEL = load_catalog().default

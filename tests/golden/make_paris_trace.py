@@ -10,7 +10,7 @@ from engine.catalog import load_catalog
 from engine.conversation import Conversation
 from engine.experiment import Experiment
 from engine.model import load
-from engine.trace import trace_to_json
+from engine.trace_json import trace_to_json
 
 OUT = Path(__file__).with_name("paris.trace.json")
 EXPERIMENT = Experiment.model_validate(

@@ -1,0 +1,93 @@
+"""A trace goes out as JSON and comes back as it was."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.trace import Stage, Stepped, Stopped, ToolCalled, Trace, Truncated
+from engine.trace_json import EVENT_TYPES, event_from_json, event_to_json, to_json, trace_from_json, trace_to_json
+
+RECORDED = Path(__file__).parents[1] / "golden" / "paris.trace.json"
+
+
+@pytest.fixture(scope="module")
+def data() -> dict:
+    return json.loads(RECORDED.read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def trace(data) -> Trace:
+    return trace_from_json(data)
+
+
+def same(one: object, other: object) -> bool:
+    """Equal values of equal types, arrays by dtype, shape and every number."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    if dataclasses.is_dataclass(one):
+        return all(same(getattr(one, item.name), getattr(other, item.name)) for item in dataclasses.fields(one))
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+def test_a_recorded_run_survives_the_round_trip(trace: Trace, data: dict) -> None:
+    text = json.dumps(trace_to_json(trace), allow_nan=False)
+    assert json.loads(text) == data
+    again = trace_from_json(json.loads(text))
+    assert all(map(same, again.events, trace.events))
+    assert again.experiment == trace.experiment
+    assert again.facts == trace.facts
+
+
+def test_cut_logits_are_null_and_come_back_as_minus_infinity(trace: Trace) -> None:
+    step = trace.steps(0)[0]
+    assert np.isneginf(step.logits).any()
+    out = event_to_json(step)
+    assert None in [number for row in out["logits"] for number in row]
+    assert same(event_from_json(json.loads(json.dumps(out))), step)
+
+
+def test_kinds_that_a_run_did_not_have_go_round_too() -> None:
+    for event in (
+        Truncated(turn=1, strategy="drop_oldest", kept=(0, 2), dropped=(1,)),
+        ToolCalled(1, "calculator", {"expression": "23 * 19"}, result="437", error=None, seconds=0.01),
+        Stopped(0, "stop_string", {"string": "END", "step": 3}, ""),
+    ):
+        assert same(event_from_json(json.loads(json.dumps(event_to_json(event)))), event)
+
+
+def test_every_kind_is_known_by_its_name() -> None:
+    assert list(EVENT_TYPES) == ["rendered", "prefilled", "stepped", "truncated", "tool_called", "stopped"]
+
+
+def test_what_is_not_a_trace_is_refused(data: dict) -> None:
+    with pytest.raises(ValueError, match="version 99"):
+        trace_from_json(data | {"version": 99})
+    with pytest.raises(ValueError, match="unknown event kind 'dreamt'"):
+        event_from_json({"kind": "dreamt"})
+    with pytest.raises(ValueError, match="unknown field 'extra'"):
+        event_from_json(event_to_json(Stopped(0, "eos", {}, "")) | {"extra": 1})
+    with pytest.raises(KeyError):
+        event_from_json({"kind": "stopped", "turn": 0})
+
+
+def test_float32_numbers_take_the_fewest_digits_that_read_back() -> None:
+    numbers = np.array([0.1, 1 / 3, 1e-20], dtype=np.float32)
+    out = to_json(numbers)
+    assert str(out[0]) == "0.1"
+    assert np.array_equal(np.array(out, dtype=np.float32), numbers)
+
+
+def test_plain_floats_that_are_not_finite_are_null() -> None:
+    assert to_json(Stage("logits", {}, kept=1, entropy=float("nan"), mass_removed=0.0))["entropy"] is None
+
+
+def test_a_step_is_small(trace: Trace) -> None:
+    sizes = [len(json.dumps(event_to_json(step), separators=(",", ":"))) for step in trace.of(Stepped)]
+    assert max(sizes) <= 12_000
