@@ -13,6 +13,8 @@ from engine.trace import Draw, Stepped
 
 #: Float32 probabilities of up to 300,000 tokens add up with errors well below this.
 TOLERANCE = 1e-4
+#: Largest |Δlogit| between two orders of the same sums, by the type of the weights.
+LOGIT_TOLERANCE = {"float32": 1e-3, "float16": 0.1, "bfloat16": 1.0}
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,18 @@ def draw_check(step: Stepped, draw: Draw) -> Check:
 
 
 def _asked_checks(view: View) -> Iterator[Check]:
-    """Checks that a person asked for: loop = generate."""
-    say, parity = words("checks"), view.results.get("parity")
+    """Checks that a person asked for: loop = generate, cached = uncached."""
+    say, parity, uncached = words("checks"), view.results.get("parity"), view.results.get("uncached")
     if parity is not None and parity.reason is not None:
         yield Check(say.text("parity"), None, parity.reason)
     elif parity is not None:
         parted = parity.first_difference
         detail = say.text("parity_same" if parted is None else "parity_differ", count=len(parity.ours), step=parted)
         yield Check(say.text("parity"), parted is None, detail)
+    if uncached is not None and uncached.reused == 0:
+        yield Check(say.text("cached"), None, say.text("cached_none", step=uncached.step))
+    elif uncached is not None:
+        allowed = LOGIT_TOLERANCE.get(view.facts.dtype, LOGIT_TOLERANCE["bfloat16"])
+        numbers = {"difference": uncached.max_difference, "allowed": allowed}
+        detail = say.text("cached_said", step=uncached.step, **numbers)
+        yield Check(say.text("cached"), uncached.max_difference <= allowed, detail)

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from components import checks
-
-from .handmade import make_facts, make_step, make_trace, make_view
+from tests.components.handmade import make_facts, make_step, make_trace, make_view
 
 FACTS = make_facts()
 
@@ -98,6 +97,22 @@ def test_loop_equals_generate_once_it_was_asked(trace, parity, ok, detail):
     check = checks.select(make_view(trace, results={"parity": parity}))[-1]
     assert (check.label, check.ok) == ("loop = generate", ok)
     assert detail in check.detail
+
+
+@pytest.mark.parametrize(
+    ("reused", "difference", "ok"), [(23, 4e-5, True), (23, 2e-3, False), (0, 0.0, None), (23, float("nan"), False)]
+)
+def test_cached_equals_uncached_once_it_was_asked(trace, reused, difference, ok):
+    result = SimpleNamespace(step=3, reused=reused, max_difference=difference)
+    check = checks.select(make_view(trace, results={"uncached": result}))[-1]
+    assert (check.label, check.ok) == ("cached = uncached", ok)
+    assert "tep 3" in check.detail
+
+
+def test_rounding_is_allowed_by_the_type_of_the_weights(trace):
+    result = SimpleNamespace(step=3, reused=23, max_difference=0.05)
+    half = dataclasses.replace(trace, facts=make_facts(dtype="float16"))
+    assert checks.select(make_view(half, results={"uncached": result}))[-1].ok is True
 
 
 def test_the_status_line_shows_each_with_its_mark(trace):

@@ -7,9 +7,8 @@ from components import prompt
 from components.prompt_compare import Answer, answer_of, compare_value
 from components.visible import running_text
 from engine.trace import Span
-
-from .handmade import PROMPT, make_experiment, make_facts, make_rendered, make_trace, make_view
-from .reading import read, station
+from tests.components.handmade import PROMPT, make_experiment, make_facts, make_rendered, make_trace, make_view
+from tests.components.reading import read, station
 
 
 def test_parts_are_the_messages_in_order_and_add_up():

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from components import checks, prompt, run_table, tensors, tokens
-
-from .handmade import make_view
+from tests.components.handmade import make_view
 
 
 @pytest.mark.parametrize("panel", [prompt, tokens, tensors, run_table], ids=lambda panel: panel.STATION)

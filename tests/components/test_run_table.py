@@ -10,9 +10,8 @@ from components.parity_table import MAX_ROWS, parity_value
 from components.run_stages import PROCESSORS
 from engine.experiment import TRANSFORMERS_ORDER
 from engine.trace import Stage
-
-from .handmade import make_rendered, make_shapes, make_step, make_trace, make_view
-from .reading import read, station
+from tests.components.handmade import make_rendered, make_shapes, make_step, make_trace, make_view
+from tests.components.reading import read, station
 
 
 def stages(view):

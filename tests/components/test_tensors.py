@@ -6,9 +6,8 @@ import pytest
 from components import tensors
 from components.causal_mask import MAX_SIDE, causal_mask, mask_values
 from components.tensors import elided
-
-from .handmade import make_rendered, make_shapes, make_step, make_trace, make_view
-from .reading import read, station
+from tests.components.handmade import make_rendered, make_shapes, make_step, make_trace, make_view
+from tests.components.reading import read, station
 
 
 def rows(value):

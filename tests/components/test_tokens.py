@@ -5,9 +5,8 @@ import pytest
 from components import tokens
 from components.characters import characters_touched
 from components.visible import visible_bytes
-
-from .handmade import ANSWER, PROMPT, make_rendered, make_step, make_trace, make_view
-from .reading import read, station
+from tests.components.handmade import ANSWER, PROMPT, make_rendered, make_step, make_trace, make_view
+from tests.components.reading import read, station
 
 
 def texts(row):

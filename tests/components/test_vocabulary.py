@@ -5,9 +5,8 @@ import pytest
 
 from components.vocabulary import mark_uses, marks_value, role_names, same_words, vocabulary_value
 from engine.facts import SpecialMark
-
-from .handmade import make_facts, make_rendered
-from .reading import read
+from tests.components.handmade import make_facts, make_rendered
+from tests.components.reading import read
 
 
 def texts(row):
