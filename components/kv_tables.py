@@ -82,12 +82,13 @@ def formula_table(facts: ModelFacts, step: Stepped) -> dict[str, Any]:
     ]
     holding = sum(kind in {"full", "sliding"} for kind in facts.layer_kinds)
     each = {size: kv_bytes_per_token(holding, facts.kv_heads, facts.head_dim, size) for _, size in PRECISIONS}
-    rows: list[list[Cell | str]] = [[say.text("row_position"), *(f"{each[size]:,} B" for _, size in PRECISIONS)]]
-    for count in (step.kv_tokens, facts.context):
-        rows.append([say.text("row_positions", tokens=count), *(_at(facts, count, size) for _, size in PRECISIONS)])
     measured = _checked(step.kv_bytes, facts.kv_bytes(step.kv_tokens))
     here = [measured if size == facts.itemsize else Cell("–", tone="dim") for _, size in PRECISIONS]
-    rows.append([say.text("row_measured", dtype=facts.dtype), *here])
+    rows: list[list[Cell | str]] = [
+        [say.text("row_position"), *[f"{each[size]:,} B" for _, size in PRECISIONS]],
+        *[_positions_row(facts, count) for count in (step.kv_tokens, facts.context)],
+        [say.text("row_measured", dtype=facts.dtype), *here],
+    ]
     return table.value(columns, rows, caption=formula_text(facts, step))
 
 
@@ -168,8 +169,11 @@ def uncached_table(found: Any) -> dict[str, Any]:
     return table.value(columns, rows, caption=say.text(key, step=found.step, difference=found.max_difference))
 
 
-def _at(facts: ModelFacts, tokens: int, itemsize: int) -> str:
-    return bytes_text(facts.kv_bytes(tokens) * itemsize / facts.itemsize)
+def _positions_row(facts: ModelFacts, tokens: int) -> list[Cell | str]:
+    """What the cache takes after `tokens` positions in each precision."""
+    here = facts.kv_bytes(tokens)
+    sizes = [bytes_text(here * size / facts.itemsize) for _, size in PRECISIONS]
+    return [words("kv_cache").text("row_positions", tokens=tokens), *sizes]
 
 
 def _checked(measured: int, expected: int) -> Cell:

@@ -29,7 +29,7 @@ def bars_figure(step: Stepped) -> go.Figure:
     ticks(figure, "y", [token_label(step.candidate_bytes[i]) for i in indices])
     keys = [{"token_id": int(step.candidate_ids[i])} for i in indices]
     rows = list(range(len(indices)))
-    for stage, width, colors in ((0, 0.78, ["var(--line)"] * len(rows)), (-1, 0.34, _colors(step, indices))):
+    for stage, width, colors in ((0, 0.78, ["var(--cut)"] * len(rows)), (-1, 0.34, _colors(step, indices))):
         figure.add_trace(
             go.Bar(
                 y=rows,

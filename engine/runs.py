@@ -1,7 +1,7 @@
 """One run: a loop of steps that re-submits itself on the worker, and the readers that follow its newest frame."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ class Run(Generic[Frame]):
     frame and misses those in between. Once `stopping` is True the step must wind up and return False.
     """
 
-    def __init__(self, worker: Worker, visitor: str, step: Callable[[bool], tuple[Frame, bool]]) -> None:
+    def __init__(self, worker: Worker, visitor: Hashable, step: Callable[[bool], tuple[Frame, bool]]) -> None:
         self._worker = worker
         self._visitor = visitor
         self._step = step

@@ -24,7 +24,10 @@ STOP_FIRST = "a run is under way; press Stop first"
 
 
 class Scheduler:
-    """Turns what sessions ask for into items of the worker; conversations are touched on its thread alone."""
+    """Turns what sessions ask for into items of the worker; conversations are touched on its thread alone.
+
+    The worker's visitors are the `Session` objects: an id may be opened again while its former session winds up.
+    """
 
     def __init__(self, sessions: Sessions, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._sessions = sessions
@@ -44,7 +47,7 @@ class Scheduler:
                 return item()
 
         try:
-            return self._worker.submit(session.id, counted).result()
+            return self._worker.submit(session, counted).result()
         except CancelledError:
             raise SessionGone from None
 
@@ -72,7 +75,7 @@ class Scheduler:
             session.one_token = one_token
             deadline = self._clock() + self._settings.run_seconds
             step = partial(self._step, session, session.started, deadline)
-            session.run = run = Run(self._worker, session.id, step)
+            session.run = run = Run(self._worker, session, step)
             run.begin()
             return run
 
@@ -126,13 +129,13 @@ class Scheduler:
         session.closed = True
         if session.run:
             session.run.stop()
-        self._worker.drop(session.id)
+        self._worker.drop(session)
 
         def release() -> None:
             if session.conversation:
                 session.conversation.release()
 
-        self._worker.submit(session.id, release)
+        self._worker.submit(session, release)
 
     def close(self) -> None:
         """End the worker; nothing runs after this."""

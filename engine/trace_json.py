@@ -1,6 +1,6 @@
 """A trace as JSON, out and in.
 
-Arrays are lists, bytes are lists of integers, a non-finite number is null (read back as −inf, the only one that occurs).
+Arrays are lists, bytes are lists of integers, a number that is not finite is null and read back as −inf.
 """
 
 import dataclasses

@@ -5,7 +5,7 @@ import threading
 import time
 import traceback
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -27,13 +27,13 @@ class Worker:
         self._chore = chore
         self._every = every
         self._chore_due = time.monotonic() + every
-        self._queues: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = OrderedDict()
+        self._queues: OrderedDict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = OrderedDict()
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._serve, name="model-worker", daemon=True)
         self._thread.start()
 
-    def submit(self, visitor: str, item: Callable[[], T]) -> Future[T]:
+    def submit(self, visitor: Hashable, item: Callable[[], T]) -> Future[T]:
         """Queue `item`; the future gives its result or its exception. After `close` the future is cancelled."""
         future: Future[T] = Future()
         with self._changed:
@@ -45,7 +45,7 @@ class Worker:
             future.cancel()
         return future
 
-    def drop(self, visitor: str) -> None:
+    def drop(self, visitor: Hashable) -> None:
         """Cancel what this visitor has waiting; an item that is running ends as it would."""
         with self._changed:
             waiting = self._queues.pop(visitor, deque())

@@ -1,6 +1,6 @@
 // A matrix of 8-bit values as a picture in the theme's ramp, with sparse axis labels and a read-out of one cell.
 decodescope.views.heatmap = (root, send) => {
-  const { make, attribute, onTheme } = decodescope;
+  const { make, attribute, unpack, onTheme } = decodescope;
   const frame = make("div", "heat");
   const scroll = make("div", "heat-scroll");
   const canvas = make("canvas", "heat-cells");
@@ -164,8 +164,7 @@ decodescope.views.heatmap = (root, send) => {
 
   return {
     update(value) {
-      const parse = (item) => JSON.parse(item);
-      now = { ...value, x: Array.from(value.x, parse), y: Array.from(value.y, parse), selected: value.selected && Array.from(value.selected) };
+      now = { ...value, x: unpack(value.x), y: unpack(value.y), selected: value.selected && Array.from(value.selected) };
       attribute(canvas, "aria-label", value.label);
       lowest.textContent = number(value.low);
       highest.textContent = number(value.high) + (value.unit && ` ${value.unit}`);

@@ -27,26 +27,44 @@ window.decodescope = (() => {
     else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
   }
 
-  // Nodes kept in step with a list of JSON items: an unchanged item leaves its node alone.
+  const BLOCK = 32;
+
+  // The items of a list that travels in blocks of JSON lines.
+  const unpack = (blocks) => Array.from(blocks).flatMap((block) => block.split("\n").map((line) => JSON.parse(line)));
+
+  // Nodes kept in step with such a list: an unchanged block or item leaves its nodes alone.
   function list(create, patch) {
-    let known = [];
+    let known = []; // blocks
+    let lines = []; // of all items
     const nodes = [];
     return {
       nodes,
-      update(items) {
-        const next = Array.from(items);
-        next.forEach((item, index) => {
-          if (known[index] === item) return;
-          const value = JSON.parse(item);
-          if (index >= nodes.length) nodes.push(create(value, index));
-          patch(nodes[index], value, index);
+      update(value) {
+        const blocks = Array.from(value);
+        let count = blocks.length * BLOCK;
+        blocks.forEach((block, at) => {
+          const last = at === blocks.length - 1;
+          if (known[at] === block && !last) return;
+          const items = block.split("\n");
+          if (last) count -= BLOCK - items.length;
+          if (known[at] === block) return;
+          items.forEach((item, offset) => {
+            const index = at * BLOCK + offset;
+            if (lines[index] === item) return;
+            lines[index] = item;
+            const content = JSON.parse(item);
+            if (index >= nodes.length) nodes.push(create(content, index));
+            patch(nodes[index], content, index);
+          });
         });
-        for (const node of nodes.splice(next.length)) node.remove();
-        known = next;
+        for (const node of nodes.splice(count)) node.remove();
+        lines.length = nodes.length;
+        known = blocks;
       },
       reset() {
         for (const node of nodes.splice(0)) node.remove();
         known = [];
+        lines = [];
       },
     };
   }
@@ -146,5 +164,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, make, attribute, list, tokenText, reveal, current, roving, onTheme };
+  return { views, mount, make, attribute, unpack, list, tokenText, reveal, current, roving, onTheme };
 })();

@@ -1,7 +1,7 @@
 // A table that is changed in place: a row whose cells are the same keeps its nodes.
 decodescope.table = (root, send, label, height) => {
   const PROSE = 40; // characters; a longer text wraps
-  const { make, attribute, list, tokenText, current, roving } = decodescope;
+  const { make, attribute, unpack, list, tokenText, current, roving } = decodescope;
   const caption = make("div", "table-caption");
   const box = make("div", "table-box");
   const table = make("table");
@@ -38,7 +38,7 @@ decodescope.table = (root, send, label, height) => {
     (node, cells) => cells.forEach((cell, index) => fill(node.cells[index], cell)),
   );
   const marked = current(box);
-  const choose = (node) => keys && send({ row: rows.nodes.indexOf(node), key: JSON.parse(keys[rows.nodes.indexOf(node)]) });
+  const choose = (node) => keys && send({ row: rows.nodes.indexOf(node), key: keys[rows.nodes.indexOf(node)] });
   const settle = roving(box, "tbody tr", () => (keys ? rows.nodes : []), choose);
 
   function fill(node, cell) {
@@ -58,8 +58,8 @@ decodescope.table = (root, send, label, height) => {
       const next = Array.from(value.columns).join();
       if (next !== shape) rows.reset();
       shape = next;
-      columns = Array.from(value.columns, (item) => JSON.parse(item));
-      keys = value.keys && Array.from(value.keys);
+      columns = unpack(value.columns);
+      keys = value.keys && unpack(value.keys);
       caption.textContent = value.caption;
       caption.hidden = !value.caption;
       heads.update(value.columns);

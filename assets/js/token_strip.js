@@ -1,13 +1,14 @@
 // Tokens as chips, or as the running text of messages. A new token adds one node; the others stay.
 decodescope.views.token_strip = (root, send, props) => {
-  const { make, attribute, list, tokenText, current, roving } = decodescope;
+  const { make, attribute, unpack, list, tokenText, current, roving } = decodescope;
   const box = make("div", "strip-box");
   box.setAttribute("role", "group");
   attribute(box, "aria-label", props.label);
   if (props.height) box.style.maxHeight = `${props.height}px`;
   const key = make("div", "key");
   root.replaceChildren(box, key);
-  let places = new Map(); // position -> chip
+  const spots = []; // group and position of each chip
+  let misplaced = false;
 
   const groups = list(
     () => {
@@ -31,9 +32,10 @@ decodescope.views.token_strip = (root, send, props) => {
       node.tabIndex = -1;
       return node;
     },
-    (node, [group, text, position, role, state, title]) => {
-      const parent = groups.nodes[group].children[1];
-      if (node.parentNode !== parent) parent.appendChild(node);
+    (node, [group, text, position, role, state, title], index) => {
+      spots[index] = [group, position];
+      if (!node.parentNode) groups.nodes[group].children[1].append(node);
+      else if (node.parentNode !== groups.nodes[group].children[1]) misplaced = true;
       if (groups.nodes[group].classList.contains("as-text")) node.textContent = text;
       else tokenText(node, text);
       node.dataset.role = role;
@@ -52,32 +54,24 @@ decodescope.views.token_strip = (root, send, props) => {
   const marked = current(box);
   const pick = (node) => send({ position: Number(node.dataset.position) });
   const settle = roving(box, ".t", () => chips.nodes, pick);
-  let shape = "";
+  let kinds = "";
 
   return {
     update(value) {
-      // Chips only ever join the end of a group; where messages changed, all are placed anew.
-      const next = Array.from(value.groups, (item) => JSON.parse(item)[3]).join();
-      if (!next.startsWith(shape)) chips.reset();
-      if (!keepsOrder(value.chips)) chips.reset();
-      shape = next;
+      const next = unpack(value.groups).map(([, , , asText]) => Number(asText)).join("");
+      if (!next.startsWith(kinds)) chips.reset(); // text became chips, or chips text
+      kinds = next;
       groups.update(value.groups);
       chips.update(value.chips);
+      spots.length = chips.nodes.length;
+      if (misplaced) chips.nodes.forEach((node, index) => groups.nodes[spots[index][0]].children[1].append(node));
+      misplaced = false;
       legend.update(value.legend);
       key.hidden = !legend.nodes.length;
-      places = new Map(chips.nodes.map((node) => [node.dataset.position, node]));
-      const chosen = value.selected === null ? null : places.get(String(value.selected)) || null;
-      marked.set(chosen, chosen === chips.nodes[chips.nodes.length - 1]);
+      const at = value.selected === null ? -1 : spots.findLastIndex(([, position]) => position === value.selected);
+      const chosen = chips.nodes[at] || null;
+      marked.set(chosen, at === chips.nodes.length - 1);
       settle(chosen);
     },
   };
-
-  // Whether every chip that stays also stays in its group.
-  function keepsOrder(items) {
-    return chips.nodes.every((node, index) => {
-      if (index >= items.length || !node.parentNode) return true;
-      const group = Number.parseInt(items[index].slice(1), 10);
-      return groups.nodes.indexOf(node.parentNode.parentNode) === group;
-    });
-  }
 };

@@ -3,9 +3,9 @@
 The template holds no data: gradio runs `{{…}}` and `${…}` in it as code. A script builds the DOM from `props.value`
 with text nodes only and redraws in place whenever the value changes.
 
-Long lists travel as one JSON string an item. Gradio sends the difference of two yields edit by edit, so a changed item
-costs its own bytes only; and its differ shifts the indices of nested deletes twice, so lists inside lists must not
-shrink. `read` gives the items back as values.
+Lists travel as blocks: one string holds up to BLOCK items as JSON, one a line. Gradio then compares, sends and wraps a
+few strings instead of thousands of values, a token more is an edit that appends to the last one, and its differ, which
+shifts the indices of nested deletes twice, meets no list inside a list. `read` gives the items back as values.
 """
 
 import json
@@ -22,6 +22,8 @@ import plotly
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap", "keys")
+BLOCK = 32  # also in assets/js/host.js
+COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 SHEETS = ("tokens", "page", "controls", "widgets")
 
 
@@ -59,13 +61,14 @@ def item(value: Any) -> str:
     Raises:
         ValueError: a number is NaN or infinite.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    text = COMPACT.encode(value)
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def items(values: Iterable[Any]) -> list[str]:
-    """A list of items as it travels."""
-    return [item(value) for value in values]
+    """A list of items as it travels, in blocks."""
+    lines = [item(value) for value in values]
+    return ["\n".join(lines[first : first + BLOCK]) for first in range(0, len(lines), BLOCK)]
 
 
 def read(value: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +79,9 @@ def read(value: dict[str, Any]) -> dict[str, Any]:
 def _read(part: Any) -> Any:
     if isinstance(part, dict):
         return read(part)
-    return [json.loads(entry) for entry in part] if isinstance(part, list) else part
+    if isinstance(part, list) and all(isinstance(block, str) for block in part):
+        return [json.loads(line) for block in part for line in block.split("\n")]
+    return part
 
 
 @cache

@@ -35,10 +35,14 @@ def test_strip_flattens_groups_and_keeps_their_order():
     assert [chip[:3] for chip in value["chips"]] == [[0, "a", 0], [0, "b", 1], [1, "c", 2]]
 
 
-def test_one_more_token_leaves_the_other_items_as_they_were():
-    before = token_strip.value([Group([Chip("a", 0), Chip("b", 1)])])["chips"]
-    after = token_strip.value([Group([Chip("a", 0), Chip("b", 1), Chip("c", 2)])])["chips"]
-    assert after[:2] == before
+def test_one_more_token_only_appends_to_the_last_block():
+    def blocks(count: int) -> list[str]:
+        return token_strip.value([Group([Chip("a\n", place) for place in range(count)])])["chips"]
+
+    before, after = blocks(70), blocks(71)
+    assert [len(block.split("\n")) for block in after] == [32, 32, 7]
+    assert after[:2] == before[:2]
+    assert after[2].startswith(before[2])
 
 
 def test_table_cells_travel_as_short_as_they_can():
