@@ -1,5 +1,5 @@
 // A plotly figure, redrawn in place; its colours are custom properties, read again when the theme changes.
-decodescope.views.chart_host = (root, send, props) => {
+decodescope.views.chart_host = (root, send, options) => {
   const { make, attribute, onTheme } = decodescope;
   const plot = make("div", "plot");
   plot.setAttribute("role", "img");
@@ -8,7 +8,7 @@ decodescope.views.chart_host = (root, send, props) => {
   const numbers = make("div");
   fold.append(heading, numbers);
   root.replaceChildren(plot, fold);
-  const table = decodescope.table(numbers, ({ key }) => send({ x: null, y: null, key }), props.label, 320);
+  const table = decodescope.table(numbers, ({ key }) => send({ x: null, y: null, key }), options.label, 320);
   let text = "";
   let figure = null;
   let least = 0;

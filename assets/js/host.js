@@ -4,9 +4,9 @@ window.decodescope = (() => {
   const themed = new Set();
 
   // Gradio calls this once a component is mounted. `send` brings a choice back to Python as the event "select".
-  function mount(name, element, props, trigger, watch) {
+  function mount(name, element, props, trigger, watch, options) {
     const root = element.firstElementChild || element;
-    const view = views[name](root, (data) => trigger("select", data), props);
+    const view = views[name](root, (data) => trigger("select", data), options);
     const draw = () => {
       if (props.value && typeof props.value === "object") view.update(props.value);
     };

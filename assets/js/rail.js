@@ -1,9 +1,9 @@
 // The pipeline as a row of stations, or (variant "status") the footer's line of facts and checks.
-decodescope.views.rail = (root, send, props) => {
+decodescope.views.rail = (root, send, options) => {
   const { make, attribute, list, reveal, roving } = decodescope;
-  const status = props.variant === "status";
+  const status = options.variant === "status";
   const row = make(status ? "div" : "nav", status ? "status-row" : "rail-row");
-  attribute(row, "aria-label", props.label);
+  attribute(row, "aria-label", options.label);
   root.replaceChildren(row);
 
   if (status) {

@@ -75,4 +75,4 @@ decodescope.table = (root, send, label, height) => {
     },
   };
 };
-decodescope.views.table = (root, send, props) => decodescope.table(root, send, props.label, props.height);
+decodescope.views.table = (root, send, options) => decodescope.table(root, send, options.label, options.height);

@@ -1,10 +1,10 @@
 // Tokens as chips, or as the running text of messages. A new token adds one node; the others stay.
-decodescope.views.token_strip = (root, send, props) => {
+decodescope.views.token_strip = (root, send, options) => {
   const { make, attribute, unpack, list, tokenText, current, roving } = decodescope;
   const box = make("div", "strip-box");
   box.setAttribute("role", "group");
-  attribute(box, "aria-label", props.label);
-  if (props.height) box.style.maxHeight = `${props.height}px`;
+  attribute(box, "aria-label", options.label);
+  if (options.height) box.style.maxHeight = `${options.height}px`;
   const key = make("div", "key");
   root.replaceChildren(box, key);
   const spots = []; // group and position of each chip

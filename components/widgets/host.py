@@ -39,19 +39,20 @@ def widget(
     Args:
         name: the view, one of the scripts.
         label: what a screen reader calls it.
-        options: further plain values that the script reads from `props`; their names must be JavaScript identifiers.
+        options: further plain values, fixed for good, that the script reads. They stand in the script's call, for the
+            props of a component in a tab that was not yet shown arrive without them.
 
     Its `select` event carries a dict in `gr.EventData._data`.
     """
+    settings = json.dumps({"label": label, **options})
     return gr.HTML(
         value=value,
         label=label,
         elem_id=elem_id,
         elem_classes=["ds-widget", f"ds-{name.replace('_', '-')}"],
         html_template="<div></div>",
-        js_on_load=f"window.decodescope.mount({json.dumps(name)}, element, props, trigger, watch)",
+        js_on_load=f"window.decodescope.mount({json.dumps(name)}, element, props, trigger, watch, {settings})",
         apply_default_css=False,
-        **options,
     )
 
 
