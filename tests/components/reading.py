@@ -1,18 +1,11 @@
-"""Widget values as tests want to look at them."""
+"""What a panel shows, as tests want to look at it."""
 
-import json
 from typing import Any
 
 from components.panel import View
+from components.widgets.host import read
 
-
-def read(value: Any) -> Any:
-    """The value with the items of its lists decoded: each travels as one JSON string."""
-    if isinstance(value, dict):
-        return {name: read(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [json.loads(entry) if isinstance(entry, str) else entry for entry in value]
-    return value
+__all__ = ["read", "station"]
 
 
 def station(panel: Any, view: View) -> tuple[str, str]:
