@@ -71,6 +71,7 @@ class Page:
             )
 
     def _left(self, default: Experiment) -> None:
+        gr.Markdown(f"## {self.say.text('conversation')}", elem_classes="panel-title")
         self.conversation = token_strip.build("conversation", self.say.text("conversation"))
         self.notice = rail.build("notice", self.say.text("notice"), variant="status")
         self.message = gr.Textbox(
@@ -83,6 +84,7 @@ class Page:
             self.stop = gr.Button(self.say.text("stop"), elem_id="stop", interactive=False)
             self.back = gr.Button(self.say.text("back"), elem_id="back")
             self.new = gr.Button(self.say.text("new"), elem_id="new")
+        gr.Markdown(f"## {self.say.text('timeline')}", elem_classes="panel-title")
         self.timeline = token_strip.build("timeline", self.say.text("timeline"))
         self.form = SettingsForm(default).build()
         # Hands for the keyboard: the arrow keys press these, Tab does not reach them.

@@ -9,8 +9,6 @@ from components.visible import visible_bytes
 from components.widgets.token_strip import Chip, Group
 from engine.trace import Rendered, Stepped
 
-ROLES = ("system", "user", "assistant", "tool")
-
 
 def conversation(view: View) -> list[Group]:
     """One group a message, its tokens as running text; the answer of the selected turn grows at the end."""
@@ -18,8 +16,9 @@ def conversation(view: View) -> list[Group]:
     if rendered is None:
         return []
     groups = [_message(rendered, index) for index, span in enumerate(rendered.spans) if span.kind == "content"]
-    if view.steps:
-        groups.append(_answer(view.steps))
+    if view.steps and view.trace is not None:
+        ended = view.trace.stopped(view.cursor.turn) is not None
+        groups.append(_answer(view.steps, ended=ended))
     return groups
 
 
@@ -69,16 +68,23 @@ def _message(rendered: Rendered, index: int) -> Group:
         for p, text in zip(positions, texts, strict=True)
     ]
     label = say.text("added_by_template", role=span.role) if span.message is None else span.role
-    return Group(chips=chips, label=label, role=span.role, as_text=True)
+    return _text_group(chips, label, span.role)
 
 
-def _answer(steps: Sequence[Stepped]) -> Group:
+def _answer(steps: Sequence[Stepped], *, ended: bool) -> Group:
     texts = flowing(b"" if step.special else step.token_bytes for step in steps)
     chips = [
         Chip(text=text, position=step.position, role="assistant", state=_step_state(step), title=_step_title(step))
         for step, text in zip(steps, texts, strict=True)
     ]
-    return Group(chips=chips, label=words("page").text("answer", count=len(steps)), role="assistant", as_text=True)
+    key = "answer_ended" if ended else "answer"
+    label = words("page").text(key if len(steps) > 1 else f"{key}_1", count=len(steps))
+    return _text_group(chips, label, "assistant")
+
+
+def _text_group(chips: Sequence[Chip], label: str, role: str) -> Group:
+    """Running text: a token that completes no character yet, or is a control mark, has no place in it."""
+    return Group(chips=[chip for chip in chips if chip.text], label=label, role=role, as_text=True)
 
 
 def _context_chip(rendered: Rendered, position: int) -> Chip:
