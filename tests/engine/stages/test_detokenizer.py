@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from engine.model import LoadedModel
-from engine.stages.detokenizer import Detokenizer, StopMatch
+from engine.stages.detokenizer import Detokenizer, Piece, StopMatch
 from tests.engine.models import tiny_tokenizer
 from tests.engine.qwen import qwen_tokenizer
 from tests.engine.stages.texts import (
@@ -159,6 +159,13 @@ def test_a_stop_inside_two_tokens_shows_nothing_of_itself(embedded: LoadedModel)
     assert "".join(parts) == "".join(pieces[:2])[:-2]
     assert match is not None
     assert (match.string, match.index, match.start) == (stop, 1, len(pieces[0] + pieces[1]) - 2)
+
+
+def test_nothing_comes_after_a_stop() -> None:
+    """This token is a space and two bytes of a character: the stop ends amid it."""
+    detokenizer = Detokenizer(qwen_tokenizer(), [" "])
+    assert detokenizer.push(54_955) == Piece("", 0, StopMatch(" ", index=0, start=0, end=1))
+    assert detokenizer.flush() == ""
 
 
 def test_what_was_held_comes_out_when_it_is_harmless() -> None:

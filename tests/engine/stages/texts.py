@@ -69,12 +69,13 @@ def metaspace_tokenizer() -> PreTrainedTokenizerFast:
 
 @functools.cache
 def swallowing_tokenizer() -> PreTrainedTokenizerFast:
-    """Byte-level, with marks that swallow the white space beside them, and runs of spaces as added tokens."""
+    """Byte-level, its offsets without spaces; marks that swallow white space, and a run of spaces as added token."""
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
     backend.train_from_iterator(CORPUS, trainer)
+    backend.post_processor = processors.ByteLevel(trim_offsets=True)
     backend.add_special_tokens([AddedToken("<|end|>", rstrip=True), AddedToken("<|user|>", lstrip=True)])
     backend.add_tokens([AddedToken("    ", normalized=False), AddedToken("<call>", normalized=False)])
     return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|end|>")
