@@ -18,3 +18,10 @@ document.addEventListener("keydown", (event) => {
     stations[Number(event.key) - 1]?.click();
   }
 });
+
+// Where the panel lies below the conversation, choosing a station brings it into sight.
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("#rail .st") || !window.matchMedia("(max-width: 900px)").matches) return;
+  const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  document.getElementById("right").scrollIntoView({ behavior: still ? "auto" : "smooth" });
+});
