@@ -1,11 +1,13 @@
 """Who may see whom in one forward: a remark and a heatmap."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from components.copy import words
+from components.visible import visible_bytes
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
 
@@ -17,13 +19,13 @@ def causal_mask(top: int, bottom: int, left: int, right: int) -> npt.NDArray[np.
     return (np.arange(left, right) <= np.arange(top, bottom)[:, None]).astype(np.float32)
 
 
-def mask_values(first: int, labels: list[str], mask_length: int, position: int) -> list[dict[str, Any]]:
-    """A remark and the mask of the positions fed, from `first` on, against all positions.
+def mask_values(first: int, data: Sequence[bytes], mask_length: int, position: int) -> list[dict[str, Any]]:
+    """A remark and the mask of the positions fed, from `first` on, against all, whose tokens are `data`.
 
     At most MAX_SIDE positions a side, around `position`. Those from `mask_length` on, beyond the attention mask's end,
     are hidden: transformers takes them for padding.
     """
-    say, end = words("tensors"), len(labels)
+    say, end = words("tensors"), len(data)
     top, bottom = _around(first, end, position)
     left, right = _around(0, end, position)
     matrix = causal_mask(top, bottom, left, right)
@@ -37,8 +39,8 @@ def mask_values(first: int, labels: list[str], mask_length: int, position: int) 
     remark = token_strip.value([Group([], note=" ".join(sentences), as_text=True)])
     picture = heatmap.value(
         matrix,
-        x=labels[left:right],
-        y=labels[top:bottom],
+        x=[_label(p, data[p]) for p in range(left, right)],
+        y=[_label(p, data[p]) for p in range(top, bottom)],
         label=say.text("mask_label", rows=rows, columns=columns),
         low=0.0,
         high=1.0,
@@ -51,3 +53,7 @@ def _around(start: int, end: int, center: int) -> tuple[int, int]:
     """At most MAX_SIDE positions of [start, end) around `center`."""
     first = max(start, min(center - MAX_SIDE // 2, end - MAX_SIDE))
     return first, min(end, first + MAX_SIDE)
+
+
+def _label(position: int, data: bytes) -> str:
+    return f"{position} {visible_bytes(data)}"

@@ -97,9 +97,9 @@ def select(rendered: Rendered) -> list[Part]:
         enumerate(rendered.spans), key=lambda item: (item[1].role, item[1].message)
     ):
         indices, spans = zip(*members, strict=True)
-        inside = [p for p, index in enumerate(rendered.span_index) if index in indices]
-        scaffold = sum(rendered.spans[rendered.span_index[p]].kind == "scaffold" for p in inside)
-        parts.append(Part(role, message, spans, inside[0] if inside else 0, len(inside), scaffold))
+        counts = [int((rendered.span_index == index).sum()) for index in indices]
+        scaffold = sum(count for count, span in zip(counts, spans, strict=True) if span.kind == "scaffold")
+        parts.append(Part(role, message, spans, _first_position(rendered, indices[0]), sum(counts), scaffold))
     return parts
 
 
@@ -118,7 +118,7 @@ def strip_value(rendered: Rendered, parts: Sequence[Part], *, raw: bool, positio
     ]
     chosen = None
     if position is not None and position < len(rendered.span_index) and rendered.span_index[position] >= 0:
-        chosen = _first_position(rendered, rendered.spans[rendered.span_index[position]])
+        chosen = _first_position(rendered, int(rendered.span_index[position]))
     roles = dict.fromkeys(part.role for part in parts if part.has_content)
     legend = [*((role, role) for role in roles), ("scaffold", say.text("scaffold"))]
     return token_strip.value(groups, selected=chosen, legend=legend)
@@ -188,15 +188,14 @@ def _chip(rendered: Rendered, span: Span) -> Chip:
     say = words(STATION)
     return Chip(
         text=running_text(rendered.text[span.start : span.end]),
-        position=_first_position(rendered, span),
+        position=_first_position(rendered, rendered.spans.index(span)),
         role=role_colour(span.role) if span.kind == "content" else "scaffold",
         title=say.text("strip_part", role=span.role, kind=say.text(span.kind), start=span.start, end=span.end),
     )
 
 
-def _first_position(rendered: Rendered, span: Span) -> int:
+def _first_position(rendered: Rendered, index: int) -> int:
     """The first token of the span, or of what follows where the span has none of its own."""
-    index = rendered.spans.index(span)
     return int((rendered.span_index >= index).argmax())
 
 

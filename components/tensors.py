@@ -12,7 +12,6 @@ from components.causal_mask import mask_values
 from components.copy import words
 from components.heading import titled
 from components.panel import View
-from components.visible import visible_bytes
 from components.widgets import heatmap, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column
@@ -39,10 +38,6 @@ class Forward:
     def fed(self) -> int:
         return self.last - self.first + 1
 
-    @property
-    def labels(self) -> list[str]:
-        return [f"{position} {visible_bytes(data)}" for position, data in enumerate(self.data)]
-
 
 def stations(view: View) -> list[Station]:
     return [Station(STATION, words(STATION).title, *_line(view))]
@@ -68,7 +63,7 @@ def render(view: View) -> list[Any]:
         inputs_value(forward, position, turn=view.cursor.turn),
         versus_value(prefilled, _decode_step(view)),
         count_value(rendered, view.nearest_step),
-        *mask_values(forward.first, forward.labels, forward.shapes["attention_mask"][-1], position),
+        *mask_values(forward.first, forward.data, forward.shapes["attention_mask"][-1], position),
     ]
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby, pairwise
 from typing import Any
 
 import gradio as gr
+import numpy as np
 
 from components.characters import characters_touched, is_whole
 from components.copy import words
@@ -23,6 +24,9 @@ from engine.trace import Rendered, Stepped
 STATION = "tokens"
 MAX_ROWS = 200
 MAX_STRETCHES = 24
+NEIGHBOURS = 8
+
+Stretch = tuple[str, Tone, int]  # its name, its colour, its tokens
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,6 @@ class Token:
     data: bytes
     span: str
     tone: Tone
-    special: bool
     whole: str
 
     @property
@@ -60,16 +63,15 @@ def build() -> list[gr.components.Component]:
 
 
 def render(view: View) -> list[Any]:
-    rendered = view.rendered
+    rendered, steps = view.rendered, view.steps
     assert rendered is not None
-    tokens = select(rendered, view.steps)
-    position = view.step.position if view.cursor.position is None and view.step else view.cursor.position
+    position = steps[-1].position if view.cursor.position is None and steps else view.cursor.position
     return [
-        table_value(tokens, position),
-        spans_value(tokens),
+        table_value(rendered, steps, position),
+        spans_value(stretches(rendered, steps)),
         vocabulary_value(view.facts),
-        marks_value(view.facts, rendered, view.steps),
-        answer_value(view.steps),
+        marks_value(view.facts, rendered, steps),
+        answer_value(steps),
     ]
 
 
@@ -77,54 +79,43 @@ def unavailable(view: View) -> str | None:
     return None if view.rendered else words(STATION).text("unavailable")
 
 
-def select(rendered: Rendered, steps: Sequence[Stepped]) -> list[Token]:
-    """All tokens of the turn so far: the context, then what was sampled."""
-    say = words(STATION)
+def select(rendered: Rendered, steps: Sequence[Stepped], first: int, last: int) -> list[Token]:
+    """The tokens at positions [first, last) of the turn so far: the context, then what was sampled."""
     pieces = [*rendered.token_bytes, *(step.token_bytes for step in steps)]
-    whole = characters_touched(pieces)
-    tokens = [
-        Token(
-            position=position,
-            token_id=int(rendered.token_ids[position]),
-            piece=rendered.pieces[position],
-            data=rendered.token_bytes[position],
-            span=_span_name(rendered, position),
-            tone=role_colour(position_role(rendered, position)),
-            special=bool(rendered.special[position]),
-            whole=whole[position],
-        )
-        for position in range(len(rendered.token_ids))
+    # A character has at most four bytes: a few tokens more at either side complete those at the borders.
+    begin = max(0, first - NEIGHBOURS)
+    touched = characters_touched(pieces[begin : last + NEIGHBOURS])[first - begin :]
+    count = len(rendered.token_ids)
+    return [
+        _context_token(rendered, position, whole)
+        if position < count
+        else _sampled_token(steps[position - count], whole)
+        for position, whole in zip(range(first, last), touched, strict=False)
     ]
-    tokens += [
-        Token(
-            position=step.position,
-            token_id=step.token_id,
-            piece=step.piece,
-            data=step.token_bytes,
-            span=say.text("forced" if step.forced else "sampled", role="assistant"),
-            tone="scaffold" if step.special else "assistant",
-            special=step.special,
-            whole=text,
-        )
-        for step, text in zip(steps, whole[len(rendered.token_ids) :], strict=True)
+
+
+def stretches(rendered: Rendered, steps: Sequence[Stepped]) -> list[Stretch]:
+    """Neighbouring tokens of one span counted together; the counts add up to all."""
+    index = rendered.span_index
+    borders = [0, *(np.flatnonzero(np.diff(index)) + 1).tolist(), len(index)]
+    parts = [
+        (_span_name(rendered, start), _span_tone(rendered, start), end - start)
+        for start, end in pairwise(borders)
+        if end > start
     ]
-    return tokens
+    parts += [(_step_name(step), "assistant", 1) for step in steps]
+    return [
+        (name, tone, sum(count for *_, count in members))
+        for (name, tone), members in groupby(parts, key=lambda part: part[:2])
+    ]
 
 
-def stretches(tokens: Sequence[Token]) -> list[tuple[str, Tone, int]]:
-    """Neighbouring tokens of one span counted together, as (span, tone, tokens); the counts add up to all."""
-    found = []
-    for span, members in groupby(tokens, key=lambda token: token.span):
-        inside = list(members)
-        found.append((span, inside[0].tone, len(inside)))
-    return found
-
-
-def table_value(tokens: Sequence[Token], position: int | None) -> dict[str, Any]:
+def table_value(rendered: Rendered, steps: Sequence[Stepped], position: int | None) -> dict[str, Any]:
     """One row a token; of a long context the rows around `position`."""
     say = words(STATION)
-    first, last = window(len(tokens), len(tokens) - 1 if position is None else position)
-    shown = tokens[first:last]
+    total = len(rendered.token_ids) + len(steps)
+    first, last = window(total, total - 1 if position is None else position)
+    shown = select(rendered, steps, first, last)
     columns = [
         Column(say.text("col_position"), align="right"),
         Column(say.text("col_id"), align="right"),
@@ -135,11 +126,17 @@ def table_value(tokens: Sequence[Token], position: int | None) -> dict[str, Any]
     ]
     rows = [_row(token) for token in shown]
     selected = next((row for row, token in enumerate(shown) if token.position == position), None)
-    split, left = sum(token.split for token in tokens), len(tokens) - len(shown)
-    key = "rows_cut" if left else "rows_all"
-    caption = say.text(key, total=len(tokens), split=split, first=first, last=last - 1, left=left)
+    numbers = {"total": total, "split": split_tokens(rendered, steps), "left": total - len(shown)}
+    key = "rows_cut" if numbers["left"] else "rows_all"
+    caption = say.text(key, first=first, last=last - 1, **numbers)
     keys = [{"position": token.position} for token in shown]
     return table.value(columns, rows, selected=selected, caption=caption, key=keys)
+
+
+def split_tokens(rendered: Rendered, steps: Sequence[Stepped]) -> int:
+    """How many tokens hold a part of a character."""
+    pieces = chain(rendered.token_bytes, (step.token_bytes for step in steps))
+    return sum(not is_whole(piece) for piece in pieces)
 
 
 def window(total: int, center: int, size: int = MAX_ROWS) -> tuple[int, int]:
@@ -148,7 +145,7 @@ def window(total: int, center: int, size: int = MAX_ROWS) -> tuple[int, int]:
     return first, min(total, first + size)
 
 
-def spans_value(tokens: Sequence[Token]) -> dict[str, Any]:
+def spans_value(parts: list[Stretch]) -> dict[str, Any]:
     """How many tokens each stretch of the context has, with a running sum; a long chat's middle is one row."""
     say = words(STATION)
     columns = [
@@ -156,13 +153,14 @@ def spans_value(tokens: Sequence[Token]) -> dict[str, Any]:
         Column(say.text("col_tokens"), align="right"),
         Column(say.text("col_sum"), align="right"),
     ]
-    parts = _middle_joined(stretches(tokens))
+    parts = _middle_joined(parts)
+    total = sum(count for _, _, count in parts)
     sums = accumulate(count for _, _, count in parts)
     rows: list[list[Cell | str]] = [
-        [Cell(span, tone=tone), Cell(str(count), bar=count / len(tokens)), str(running)]
+        [Cell(span, tone=tone), Cell(str(count), bar=count / total), str(running)]
         for (span, tone, count), running in zip(parts, sums, strict=True)
     ]
-    caption = say.text("sum_of", sum=" + ".join(str(count) for _, _, count in parts), total=len(tokens))
+    caption = say.text("sum_of", sum=" + ".join(str(count) for _, _, count in parts), total=total)
     return table.value(columns, rows, caption=caption)
 
 
@@ -192,6 +190,31 @@ def _row(token: Token) -> list[Cell | str]:
     ]
 
 
+def _context_token(rendered: Rendered, position: int, whole: str) -> Token:
+    return Token(
+        position=position,
+        token_id=int(rendered.token_ids[position]),
+        piece=rendered.pieces[position],
+        data=rendered.token_bytes[position],
+        span=_span_name(rendered, position),
+        tone=_span_tone(rendered, position),
+        whole=whole,
+    )
+
+
+def _sampled_token(step: Stepped, whole: str) -> Token:
+    tone: Tone = "scaffold" if step.special else "assistant"
+    return Token(step.position, step.token_id, step.piece, step.token_bytes, _step_name(step), tone, whole)
+
+
+def _span_tone(rendered: Rendered, position: int) -> Tone:
+    return role_colour(position_role(rendered, position))
+
+
+def _step_name(step: Stepped) -> str:
+    return words(STATION).text("forced" if step.forced else "sampled", role="assistant")
+
+
 def _span_name(rendered: Rendered, position: int) -> str:
     say, index = words(STATION), int(rendered.span_index[position])
     if index < 0:
@@ -200,7 +223,7 @@ def _span_name(rendered: Rendered, position: int) -> str:
     return say.text("scaffold", role=span.role) if span.kind == "scaffold" else span.role
 
 
-def _middle_joined(parts: list[tuple[str, Tone, int]]) -> list[tuple[str, Tone, int]]:
+def _middle_joined(parts: list[Stretch]) -> list[Stretch]:
     if len(parts) <= MAX_STRETCHES:
         return parts
     head, tail = MAX_STRETCHES // 2, len(parts) - MAX_STRETCHES // 2 + 1
@@ -214,6 +237,5 @@ def _line(view: View) -> tuple[str, str]:
     say = words(STATION)
     if view.rendered is None:
         return "–", ""
-    tokens = select(view.rendered, view.steps)
-    split = sum(token.split for token in tokens)
-    return f"{len(tokens):,}", say.text("station_split", count=split) if split else say.text("station_whole")
+    total, split = len(view.rendered.token_ids) + len(view.steps), split_tokens(view.rendered, view.steps)
+    return f"{total:,}", say.text("station_split", count=split) if split else say.text("station_whole")

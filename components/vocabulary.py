@@ -2,7 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from components.copy import words
 from components.visible import visible
@@ -64,12 +68,12 @@ def mark_uses(rendered: Rendered) -> dict[int, tuple[str, ...]]:
     """What each mark is seen doing in this context: a role name follows it, or it comes right after content."""
     uses: dict[int, dict[str, None]] = {}
     names = {first for _, text, role, first in _scaffold_words(rendered) if text.strip().casefold() == role.casefold()}
-    kinds = [rendered.spans[index].kind if index >= 0 else "scaffold" for index in rendered.span_index]
+    scaffold = _scaffold(rendered)
     for p in rendered.special.nonzero()[0]:
         seen = uses.setdefault(int(rendered.token_ids[p]), {})
         if p + 1 in names:
             seen["opens"] = None
-        if p > 0 and kinds[p] == "scaffold" and kinds[p - 1] == "content":
+        if p > 0 and scaffold[p] and not scaffold[p - 1]:
             seen["closes"] = None
     return {token_id: tuple(seen) for token_id, seen in uses.items()}
 
@@ -86,33 +90,31 @@ def role_names(rendered: Rendered) -> list[Word]:
 def same_words(rendered: Rendered, steps: Sequence[Stepped]) -> list[Word]:
     """Single tokens inside messages and answers that spell a role name of this context."""
     names = {span.role.casefold() for span in rendered.spans}
-    content = [
-        (int(rendered.token_ids[p]), rendered.token_bytes[p], p)
-        for p, index in enumerate(rendered.span_index)
-        if index >= 0 and rendered.spans[index].kind == "content"
-    ]
+    places = (~_scaffold(rendered)).nonzero()[0].tolist()
+    content = [(int(rendered.token_ids[p]), rendered.token_bytes[p], p) for p in places]
     content += [(step.token_id, step.token_bytes, step.position) for step in steps]
-    texts = ((token_id, data.decode("utf-8", "replace"), p) for token_id, data, p in content)
-    return _gathered(((token_id,), text, p) for token_id, text, p in texts if text.strip().casefold() in names)
+    return _gathered(
+        ((token_id,), data.decode("ascii"), p)
+        for token_id, data, p in content
+        if data.isascii() and data.decode("ascii").strip().casefold() in names
+    )
+
+
+def _scaffold(rendered: Rendered) -> npt.NDArray[np.bool_]:
+    """[n]: True for a token of the scaffold, and for one that the tokenizer put in."""
+    kinds = np.array([span.kind == "scaffold" for span in rendered.spans] + [True])
+    return kinds[rendered.span_index]
 
 
 def _scaffold_words(rendered: Rendered) -> Iterator[tuple[tuple[int, ...], str, str, int]]:
     """Runs of neighbouring scaffold tokens that are no marks and no white space: ids, text, role, first position."""
-    run: list[int] = []
-    for p in range(len(rendered.token_ids) + 1):
-        if p < len(rendered.token_ids) and _is_word(rendered, p):
-            run.append(p)
-        elif run:
-            text = b"".join(rendered.token_bytes[q] for q in run).decode("utf-8", "replace")
-            role = rendered.spans[rendered.span_index[run[0]]].role
-            yield tuple(int(rendered.token_ids[q]) for q in run), text, role, run[0]
-            run = []
-
-
-def _is_word(rendered: Rendered, position: int) -> bool:
-    index = rendered.span_index[position]
-    inside = index >= 0 and rendered.spans[index].kind == "scaffold"
-    return bool(inside and not rendered.special[position] and rendered.token_bytes[position].strip())
+    inside = _scaffold(rendered) & (rendered.span_index >= 0) & ~rendered.special
+    places = [int(p) for p in inside.nonzero()[0] if rendered.token_bytes[p].strip()]
+    for _, members in groupby(enumerate(places), key=lambda item: item[1] - item[0]):
+        run = [p for _, p in members]
+        text = b"".join(rendered.token_bytes[p] for p in run).decode("utf-8", "replace")
+        role = rendered.spans[rendered.span_index[run[0]]].role
+        yield tuple(int(rendered.token_ids[p]) for p in run), text, role, run[0]
 
 
 def _gathered(found: Iterator[tuple[tuple[int, ...], str, int]]) -> list[Word]:

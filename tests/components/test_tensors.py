@@ -123,13 +123,13 @@ def test_the_causal_mask_is_the_lower_triangle():
 
 
 def test_a_big_mask_is_cut_around_the_position_and_says_so():
-    remark, mask = mask_values(0, [str(i) for i in range(1000)], 1000, 500)
+    remark, mask = mask_values(0, [b"a"] * 1000, 1000, 500)
     value = read(mask)
     assert (value["rows"], value["columns"]) == (MAX_SIDE, MAX_SIDE)
-    assert value["x"][value["selected"][1]] == "500"
-    assert value["y"][value["selected"][0]] == "500"
+    assert value["x"][value["selected"][1]] == "500 a"
+    assert value["y"][value["selected"][0]] == "500 a"
     assert "of 1000 × 1000" in note(remark)
-    assert "Shown" not in note(mask_values(0, ["a", "b"], 2, 0)[0])
+    assert "Shown" not in note(mask_values(0, [b"a", b"b"], 2, 0)[0])
 
 
 def test_the_station_names_what_is_fed(trace):
@@ -142,7 +142,7 @@ def test_the_station_names_what_is_fed(trace):
 
 
 def test_hostile_token_text_is_a_plain_label(trace):
-    labels = tensors.select(make_view(trace, position=3)).labels
+    labels = read(tensors.render(make_view(trace, position=3))[-1])["x"]
     assert labels[10] == "10 ⟨E2⟩⟨91⟩"
     assert labels[12] == "12 <script>alert(1)</script>"
 

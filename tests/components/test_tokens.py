@@ -51,7 +51,7 @@ def test_spans_and_colours(trace):
 
 def test_a_forced_token_is_said_to_be_a_choice(trace):
     step = dataclasses.replace(trace.steps(0)[0], forced=True)
-    assert tokens.select(trace.rendered(0), [step])[-1].span == "assistant, your choice"
+    assert tokens.select(trace.rendered(0), [step], 0, 22)[-1].span == "assistant, your choice"
 
 
 @pytest.mark.parametrize(("position", "row"), [(None, 26), (5, 5), (24, 24)])
@@ -94,8 +94,7 @@ def test_the_sum_by_span_is_the_whole(trace):
 
 def test_a_long_chat_joins_its_middle_and_still_adds_up():
     parts = [part for _ in range(20) for part in PROMPT]
-    selected = tokens.select(make_rendered(parts), [])
-    value = read(tokens.spans_value(selected))
+    value = read(tokens.spans_value(tokens.stretches(make_rendered(parts), [])))
     assert len(value["rows"]) == tokens.MAX_STRETCHES
     assert sum(int(texts(row)[1]) for row in value["rows"]) == 20 * 21
     assert texts(value["rows"][-1])[2] == str(20 * 21)
@@ -119,6 +118,12 @@ def test_station_counts_tokens_and_halves(trace):
     empty = make_view(dataclasses.replace(trace, events=()))
     assert station(tokens, empty)[0] == "–"
     assert tokens.unavailable(empty)
+
+
+@pytest.mark.parametrize("first", [11, 12, 24])
+def test_a_character_across_the_border_of_the_rows_is_still_named(trace, first):
+    everything = tokens.select(trace.rendered(0), trace.steps(0), 0, 27)
+    assert tokens.select(trace.rendered(0), trace.steps(0), first, 27) == everything[first:]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -146,7 +151,7 @@ def test_bytes_that_never_become_a_character_stay_bytes():
 def test_a_token_of_two_half_characters_is_split():
     rendered = make_rendered()
     step = make_step(0, 21, 18, make_trace().facts)
-    assert tokens.select(rendered, [step])[-1].split
+    assert tokens.select(rendered, [step], 0, 22)[-1].split
 
 
 def test_the_recorded_run_has_every_token_and_the_golden_ids(paris):
