@@ -66,11 +66,12 @@ class _Template:
         return str(text)
 
     def after(self, mark: str, messages: Sequence[Message]) -> str:
-        """What the template writes after the last `mark` in `messages` alone; "" where it refuses them."""
+        """What the template writes after the last `mark` in `messages` alone; "" where that cannot be told."""
         try:
-            return self.apply(messages, generation_prompt=False).rpartition(mark)[2]
+            text = self.apply(messages, generation_prompt=False)
         except TemplateError:
             return ""
+        return text.rpartition(mark)[2] if mark and mark in text else ""
 
 
 class _Cut(NamedTuple):
@@ -108,7 +109,9 @@ def _default_system(template: _Template, messages: Sequence[Message], located: L
     """The system prompt that the template writes where none is given: what an explicit one takes the place of."""
     if any(message.role == "system" for message in messages):
         return
-    mark = next(free_characters([text]), "")
+    mark = next(free_characters([text]), None)
+    if mark is None:
+        return
     system = Message(role="system", content=mark)
     try:
         opening, found, rest = template.apply([system, *messages]).partition(mark)

@@ -95,6 +95,12 @@ PICKY = (
 #: Writes no content at all.
 COUNTING = "{%- for message in messages %}{{- message.role + ': ' ~ message.content | length }}{%- endfor %}"
 
+#: Its own words depend on how long a content is.
+MEASURING = (
+    "{%- for message in messages %}{{- message.role ~ '[' ~ message.content | length ~ ']: ' + message.content }}"
+    "{%- endfor %}"
+)
+
 TEMPLATES = {
     "chatml": CHATML,
     "qwen": QWEN,
@@ -105,6 +111,7 @@ TEMPLATES = {
     "thinking": THINKING,
     "picky": PICKY,
     "counting": COUNTING,
+    "measuring": MEASURING,
 }
 
 

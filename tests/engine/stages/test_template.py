@@ -1,6 +1,7 @@
 """The rendered text against transformers' own, and its spans against hand-worked ones."""
 
 import time
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -170,6 +171,12 @@ def test_a_content_that_cannot_be_wrapped_is_found_by_its_words() -> None:
     assert contents(rendered) == [(0, "a"), (1, "<result>4"), (3, "b")]
 
 
+def test_a_template_that_measures_contents() -> None:
+    turns = [(U, f"question {index:02}") for index in range(20)]
+    rendered = render(templated("measuring"), chat(*turns))
+    assert contents(rendered) == [(index, text) for index, (_, text) in enumerate(turns)]
+
+
 def test_a_content_that_is_not_in_the_text_leaves_scaffold() -> None:
     assert rows(render(templated("counting"), chat((U, "banana")))) == [(U, 0, "scaffold", "user: 6")]
 
@@ -215,6 +222,14 @@ def test_private_use_characters_in_messages_change_nothing() -> None:
     block = "".join(map(chr, range(0xE000, 0xF900)))
     rendered = render(templated("qwen"), chat((U, block), (A, "\ue000")))
     assert contents(rendered) == [(None, DEFAULT_SYSTEM), (0, block), (1, "\ue000")]
+
+
+def test_a_message_with_every_private_use_character_is_found_by_its_words() -> None:
+    every = "".join(map(chr, chain(range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))))
+    rendered = render(templated("chatml"), chat((U, every), (A, "b")))
+    assert contents(rendered) == [(0, every), (1, "b")]
+    # The template's default system prompt cannot be told apart then; it is scaffold.
+    assert contents(render(templated("qwen"), chat((U, every)))) == [(0, every)]
 
 
 def test_a_thousand_messages_take_a_moment() -> None:
