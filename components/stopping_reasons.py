@@ -127,6 +127,8 @@ def _decided(stopped: Stopped, steps: Sequence[Stepped]) -> str:
             return _stop_string_text(str(evidence["string"]), steps)
         case "no_candidate":
             return say.text("decided_no_candidate", stage=stage_name(str(evidence["stage"])))
+        case "cancelled" if evidence.get("limit") == "run_seconds":
+            return say.text("decided_run_seconds", seconds=evidence["seconds"])
         case "error":
             return visible(str(evidence.get("message", ""))).replace("␣", " ")
         case _:

@@ -15,7 +15,7 @@ from components.sampling_candidates import RANKED, cut_stage, most_moved, rank_a
 from components.sampling_draw import draw_figure, interval_numbers, intervals
 from components.sampling_lookup import lookup_table
 from components.sampling_notes import _effect, notes
-from components.sampling_slope import slope_figure, spread
+from components.sampling_slope import slope_figure
 from components.sampling_tables import candidates_table, penalty_table
 from components.widgets.host import read
 from engine.experiment import ExperimentError
@@ -127,33 +127,6 @@ def test_the_models_own_favourites_are_shown_wherever_they_ended():
     step = staged_step([("logits", {}, own), ("repetition_penalty", {"repetition_penalty": 9.0}, punished)], token=3)
     assert step.candidate_ids[shown(step)[0]] == own.argmax()
     assert 3 in step.candidate_ids[shown(step)]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        ([0, 0], [-5, 5]),
-        ([100, 0, 50], [100, 0, 50]),
-        ([0, 2, 4], [-8, 2, 12]),
-        ([0, 0, 100], [-5, 5, 100]),
-    ],
-)
-def test_spread_by_hand(wanted, expected):
-    assert spread(wanted, 10, low=-1000, high=1000) == pytest.approx(expected)
-
-
-@given(st.lists(st.floats(-50, 350), min_size=1, max_size=14))
-def test_spread_keeps_order_room_and_gaps(wanted):
-    places = spread(wanted, 15, low=4, high=318)
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    along = [places[i] for i in order]
-    assert all(right - left >= 15 - 1e-6 for left, right in pairwise(along))
-    assert min(along) >= 4 - 1e-6
-    assert max(along) <= 318 + 1e-6
-
-
-def test_spread_shrinks_the_gap_where_there_is_no_room():
-    assert spread([0] * 5, 15, low=0, high=40) == pytest.approx([0, 10, 20, 30, 40])
 
 
 # Before and after, and the tables.

@@ -153,6 +153,7 @@ def test_an_earlier_step_had_not_stopped(view):
         ),
         ("no_candidate", {"stage": "grammar", "step": 6}, "grammar left no token"),
         ("cancelled", {"step": 6}, "somebody pressed Stop"),
+        ("cancelled", {"step": 6, "limit": "run_seconds", "seconds": 60.0}, "longer than the 60 seconds"),
         ("tool_call", {}, "complete tool call"),
         ("grammar_end", {"token_id": 2}, "completed the grammar"),
         ("error", {"message": "out of <memory>"}, "out of <memory>"),
