@@ -176,13 +176,11 @@ def attention(size: int = 49, selected: tuple[int, int] | None = (48, 0)) -> dic
     random = np.random.default_rng(0)
     weights = np.tril(random.dirichlet(np.full(size, 0.08), size) + np.eye(size, k=-1) * 0.2)
     weights /= weights.sum(-1, keepdims=True)
-    labels = [json_text(chip) for chip in timeline()["chips"]][:size] if size <= 49 else [str(n) for n in range(size)]
+    labels = (
+        [chip[1] for chip in host.read(timeline())["chips"]][:size] if size <= 49 else [str(n) for n in range(size)]
+    )
     shown = np.where(np.tri(size), np.sqrt(weights), np.nan)
     return heatmap.value(shown, x=labels, y=labels, label="Attention of one head", low=0, high=1, selected=selected)
-
-
-def json_text(chip: str) -> str:
-    return str(host.read({"chip": [chip]})["chip"][0][1])
 
 
 def build() -> tuple[gr.Blocks, list[gr.HTML]]:
