@@ -32,16 +32,16 @@ class Parity(Protocol):
 def parity_value(parity: Parity | None, steps: Sequence[Stepped]) -> dict[str, Any]:
     """One row a step up to MAX_ROWS, begun early enough that the first difference is among them."""
     say = words("run_table")
+    if parity is None:
+        return table.value([], [], caption=say.text("parity_empty"))
+    if parity.reason is not None:
+        return table.value([], [], caption=say.text("parity_reason", reason=parity.reason))
     columns = [
         Column(say.text("col_step"), align="right"),
         Column(say.text("col_text"), mono=True),
         Column(say.text("col_loop"), align="right"),
         Column(say.text("col_generate"), align="right"),
     ]
-    if parity is None:
-        return table.value(columns, [], caption=say.text("parity_empty"))
-    if parity.reason is not None:
-        return table.value(columns, [], caption=say.text("parity_reason", reason=parity.reason))
     pairs = list(enumerate(zip_longest(parity.ours, parity.theirs)))
     parted = parity.first_difference
     start = 0 if parted is None else max(0, parted - MAX_ROWS // 2)

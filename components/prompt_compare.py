@@ -56,5 +56,7 @@ def compare_value(templated: Answer | None, raw: Answer | None) -> dict[str, Any
 
 
 def _row(way: str, answer: Answer) -> list[Cell | str]:
-    ended = answer.ended or words("prompt").text("running")
-    return [way, str(answer.prompt_tokens), str(answer.answer_tokens), ended, running_text(answer.text)]
+    say = words("prompt")
+    text = running_text(answer.text) or (say.text("no_answer") if answer.ended else "")
+    ended = answer.ended or say.text("running")
+    return [way, str(answer.prompt_tokens), str(answer.answer_tokens), ended, text]

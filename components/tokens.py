@@ -167,9 +167,9 @@ def spans_value(parts: list[Stretch]) -> dict[str, Any]:
 def answer_value(steps: Sequence[Stepped]) -> dict[str, Any]:
     """The sampled tokens decoded with the special marks and without."""
     say = words(STATION)
-    columns = [Column(say.text("col_way")), Column(say.text("col_decoded"), mono=True)]
     if not steps:
-        return table.value(columns, [], caption=say.text("answer_none"))
+        return table.value([], [], caption=say.text("answer_none"))
+    columns = [Column(say.text("col_way")), Column(say.text("col_decoded"), mono=True)]
     marks = sum(step.special for step in steps)
     rows = [
         [say.text("with_marks"), visible_bytes(b"".join(step.token_bytes for step in steps))],

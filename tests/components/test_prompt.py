@@ -122,6 +122,8 @@ def test_compare_shows_both_answers_and_says_what_differs():
     assert "16 tokens longer. The two answers differ." in value["caption"]
     assert "Both" not in value["caption"]
     assert "the same" in read(compare_value(templated, Answer(5, 6, "Hi", "eos")))["caption"]
+    nothing = read(compare_value(templated, Answer(5, 1, "", "eos")))["rows"][1]
+    assert nothing[-1] == "nothing: it ended at once"
     assert "to its end" in read(compare_value(Answer(21, 1, "H", None), raw))["caption"]
 
 
