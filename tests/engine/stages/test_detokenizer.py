@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast, StopStringCriteria
 
 from engine.model import LoadedModel
 from engine.stages.detokenizer import Detokenizer, Piece, StopMatch
@@ -29,6 +30,8 @@ MAKERS: tuple[Maker, ...] = (
     metaspace_tokenizer,
     swallowing_tokenizer,
 )
+#: Tokens of the small tokenizer.
+WORDS = ("he", "is", "Ġthe", "at", "Ġs", "Ġis", "Ġc", "The", "ap", "Ġcap", "ital", "Ġcapital")
 makers = st.sampled_from(MAKERS)
 
 
@@ -129,6 +132,25 @@ def test_stops_agree_with_brute_force(text: str, stops: list[str], data: st.Data
     assert (stop.start if stop else None) == start
     if stop:
         assert text[stop.start : stop.end] == stop.string == stops[stop.index]
+
+
+@given(st.lists(st.sampled_from(["t", "Ġ", "a", *WORDS]), min_size=2, max_size=12), st.data())
+@settings(deadline=None, max_examples=150)
+def test_it_stops_at_the_token_where_generate_stops(pieces: list[str], data: st.DataObject) -> None:
+    """transformers' own criterion on the same ids, with a stop string that occurs in them and one that may not."""
+    tokenizer = tiny_tokenizer()
+    ids = tokenizer.convert_tokens_to_ids(pieces)
+    text = whole(tokenizer, ids)
+    start = data.draw(st.integers(0, len(text) - 1))
+    stops = [text[start : start + data.draw(st.integers(1, 8))], data.draw(st.text("the ao", min_size=1, max_size=3))]
+    criterion = StopStringCriteria(tokenizer, stops)
+    detokenizer = Detokenizer(tokenizer, stops)
+    for step, token_id in enumerate(ids):
+        stop = detokenizer.push(token_id).stop
+        expected = bool(criterion(torch.tensor([ids[: step + 1]]), None)[0])
+        assert (stop is not None) == expected
+        if stop:
+            return
 
 
 @given(st.text("ab", max_size=30), st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=4))
