@@ -18,11 +18,12 @@ def bars_height(step: Stepped) -> int:
 def bars_figure(step: Stepped) -> go.Figure:
     """A wide pale bar before, a narrow one after, best first; a dropped one keeps its pale bar and names its stage."""
     indices = shown(step)
+    longest = float(step.probabilities[:, indices][[0, -1]].max(initial=1e-6))
     figure = base_figure(
         bars_height(step),
         margin={"l": 10, "r": 10, "t": TOP, "b": BOTTOM},
         yaxis={"range": [len(indices) - 0.5, -0.5], "fixedrange": True, "showgrid": False, "automargin": True},
-        xaxis={"range": [0, _room(step, indices)], "fixedrange": True, "rangemode": "tozero", "tickformat": ".0%"},
+        xaxis={"range": [0, longest * 1.4], "fixedrange": True, "tickformat": ".0%", "tickvals": _ticks(longest)},
         barmode="overlay",
         dragmode=False,
     )
@@ -55,9 +56,10 @@ def change_text(step: Stepped, index: int) -> str:
     return f"{before} → {probability_text(float(step.probabilities[-1, index]))}"
 
 
-def _room(step: Stepped, indices: list[int]) -> float:
-    """Right end of the axis: the longest bar and room for the words after it."""
-    return float(step.probabilities[:, indices][[0, -1]].max(initial=1e-6)) * 1.4
+def _ticks(longest: float) -> list[float]:
+    """A few round shares from 0 up to the longest bar, none above 100 %."""
+    gap = next(gap for gap in (0.2, 0.1, 0.05, 0.02, 0.01) if longest / gap >= 2.5 or gap == 0.01)
+    return [gap * count for count in range(int(min(longest, 1.0) / gap + 1e-6) + 1)]
 
 
 def _colors(step: Stepped, indices: list[int]) -> list[str]:

@@ -167,13 +167,13 @@ def _labels(
 
 
 def _below_survivors(step: Stepped, stage: int, ends: Sequence[float], pixels: float) -> float:
-    """The highest place for labels of lines cut here: under the lines that go on, where all the cut ones are lower."""
+    """The highest place for labels of lines cut after `stage`: under those that go on, where the cut ones end lower."""
     going_on = [i for i in shown(step) if cut_stage(step, i) is None or (cut_stage(step, i) or 0) > stage + 1]
     lines = [height_of(float(step.probabilities[at, i])) * pixels for i in going_on for at in (stage, stage + 1)]
-    lowest = min(lines, default=float(HEIGHT)) - CUT_GAP
-    return (
-        max(lowest, 4.0 + CUT_GAP * len(ends)) if lowest > max(ends, default=0.0) - LABEL_GAP else HEIGHT - TOP - BOTTOM
-    )
+    lowest = min(lines, default=math.inf)
+    if max(ends) > lowest:
+        return HEIGHT - TOP - BOTTOM
+    return min(max(lowest - CUT_GAP + 2, 4 + (len(ends) - 1) * (CUT_GAP - 2)), HEIGHT - TOP - BOTTOM)
 
 
 def _label_color(step: Stepped, index: int, moved: int | None) -> str:

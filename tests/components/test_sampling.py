@@ -107,6 +107,18 @@ def test_labels_at_each_end_do_not_overlap():
         assert (gaps >= 14.9).all()
 
 
+def test_labels_of_cut_lines_lie_under_the_lines_that_go_on():
+    stages = chain(kept=3)
+    step = staged_step(stages, token=best(stages))
+    figure = slope_figure(step)
+    pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / figure.layout.yaxis.range[1]
+    survivors = [trace for trace in figure.data if len(trace.x) == len(step.stages)]
+    lowest = min(min(trace.y[1:]) for trace in survivors) * pixels
+    cut = [note.y * pixels - note.ay for note in figure.layout.annotations if note.text.startswith("✕")]
+    assert len(cut) == 5
+    assert max(cut) < lowest
+
+
 def test_what_moved_most_is_told_apart():
     own = np.full(VOCAB, -9.0, np.float32)
     own[:4] = [4.0, 3.0, 2.0, 1.0]
@@ -140,6 +152,15 @@ def test_bars_hold_the_probabilities_before_and_after():
     assert list(before.x) == pytest.approx(step.probabilities[0, indices].tolist())
     assert list(after.x) == pytest.approx(step.probabilities[-1, indices].tolist())
     assert [key["token_id"] for key in before.customdata] == step.candidate_ids[indices].tolist()
+
+
+def test_the_bars_axis_ends_at_the_whole():
+    own = np.full(VOCAB, -9.0, np.float32)
+    own[3] = 9.0
+    figure = bars_figure(staged_step([("logits", {}, own)], token=3))
+    assert list(figure.layout.xaxis.tickvals)[:3] == pytest.approx([0, 0.2, 0.4])
+    assert max(figure.layout.xaxis.tickvals) <= 1
+    assert figure.layout.xaxis.range[1] > 1
 
 
 def test_every_dropped_bar_names_the_stage_that_dropped_it():
