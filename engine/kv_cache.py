@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from transformers import Cache, DynamicCache, PretrainedConfig
 
-from engine.facts import LayerKind, ModelFacts, kv_bytes_per_token
+from engine.facts import LayerKind, ModelFacts
 from engine.trace import Shape
 
 
@@ -77,7 +77,7 @@ def ledger(cache: Cache, facts: ModelFacts) -> tuple[LayerLedger, ...]:
                 dtype=None if keys is None else str(keys.dtype).removeprefix("torch."),
                 window=_window(layer) if kind == "sliding" else None,
                 nbytes=sum(tensor.nbytes for tensor in (keys, values) if tensor is not None),
-                formula_nbytes=layer_bytes(facts, kind, count),
+                formula_nbytes=facts.layer_kv_bytes(kind, count),
             )
         )
     return tuple(lines)
@@ -86,19 +86,6 @@ def ledger(cache: Cache, facts: ModelFacts) -> tuple[LayerLedger, ...]:
 def measured_bytes(cache: Cache) -> int:
     """Bytes of every key and value tensor."""
     return sum(tensor.nbytes for layer in cache.layers for tensor in _tensors(layer) if tensor is not None)
-
-
-def layer_bytes(facts: ModelFacts, kind: LayerKind, count: int) -> int:
-    """Bytes by formula of one layer after `count` positions; 0 for a layer without K/V of its own."""
-    if kind not in {"full", "sliding"}:
-        return 0
-    held = count if kind == "full" or facts.sliding_window is None else min(count, facts.sliding_window - 1)
-    return held * kv_bytes_per_token(1, facts.kv_heads, facts.head_dim, facts.itemsize)
-
-
-def formula_bytes(facts: ModelFacts, count: int) -> int:
-    """Bytes by formula of the whole cache after `count` positions."""
-    return sum(layer_bytes(facts, kind, count) for kind in facts.layer_kinds)
 
 
 def first_shapes(cache: Cache) -> dict[str, Shape]:

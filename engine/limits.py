@@ -1,6 +1,5 @@
 """What a model can be asked for: ids it has, prompts that fit, caches within a budget."""
 
-from engine import kv_cache
 from engine.experiment import Experiment, ExperimentError
 from engine.facts import ModelFacts
 
@@ -32,7 +31,7 @@ def check_prompt(experiment: Experiment, facts: ModelFacts, prompt_tokens: int, 
     if cache_budget is None:
         return
     forwarded = min(prompt_tokens + experiment.stop.max_new_tokens - 1, limit)
-    needed = kv_cache.formula_bytes(facts, forwarded)
+    needed = facts.kv_bytes(forwarded)
     if needed > cache_budget:
         raise ExperimentError(
             "stop.max_new_tokens",

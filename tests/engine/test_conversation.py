@@ -351,7 +351,7 @@ def test_a_cache_over_the_budget_is_refused_before_any_work(
 ) -> None:
     value = experiment()
     prompt = len(llama.tokenizer.encode("<|im_start|>user\nthe cat<|im_end|>\n<|im_start|>assistant\n"))
-    needed = kv_cache.formula_bytes(llama.facts, prompt + 5)
+    needed = llama.facts.kv_bytes(prompt + 5)
     assert finish(Conversation(llama, value, cache_budget=needed)).stopped(0).reason == "length"  # type: ignore[union-attr]
 
     def never(*_: Any) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 import torch
 
-from engine import kv_cache
 from engine.conversation import run
 from engine.decode import Turn
 from engine.experiment import Experiment
@@ -83,7 +82,7 @@ def test_what_prefill_and_decode_are_fed(llama: LoadedModel) -> None:
     for step in steps(found):
         assert step.position == n + step.step
         assert step.kv_tokens == n + step.step
-        assert step.kv_bytes == kv_cache.formula_bytes(llama.facts, n + step.step)
+        assert step.kv_bytes == llama.facts.kv_bytes(n + step.step)
         assert step.draw is None
         assert not step.forced
 

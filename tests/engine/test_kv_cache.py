@@ -49,7 +49,7 @@ def test_bytes_by_formula_are_bytes_of_the_tensors(name: str, count: int, one_by
         assert line.window == (WINDOW if line.kind == "sliding" else None)
         assert line.dtype == "float32"
     measured = kv_cache.measured_bytes(cache)
-    assert measured == sum(line.nbytes for line in lines) == kv_cache.formula_bytes(loaded.facts, count) > 0
+    assert measured == sum(line.nbytes for line in lines) == loaded.facts.kv_bytes(count) > 0
     assert kv_cache.tokens(cache) == count
 
 
@@ -76,7 +76,7 @@ def test_an_empty_cache_has_a_ledger() -> None:
 def test_grouped_heads_take_their_share_of_the_bytes() -> None:
     grouped, full = tiny("llama").facts, tiny("full").facts
     assert (grouped.kv_heads, full.kv_heads) == (2, 4)
-    assert kv_cache.formula_bytes(full, 10) == 2 * kv_cache.formula_bytes(grouped, 10)
+    assert full.kv_bytes(10) == 2 * grouped.kv_bytes(10)
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gpt2", "full"])
