@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from engine import numerics
@@ -26,23 +27,24 @@ def follow(snapshots: Sequence[Snapshot], always: Sequence[int], count: int = FO
     """The best `count` tokens of every stage, and those of `always`, through all stages."""
     ids = set(always)
     for snapshot in snapshots:
-        ids.update(numerics.top_k(snapshot.logits.numpy(force=True), count).tolist())
+        row = snapshot.logits.numpy(force=True)
+        if snapshot.stage.kept == len(row):
+            ids.update(numerics.top_k(row, count).tolist())
+        else:
+            # A row that is mostly −inf is slow to partition.
+            left = np.flatnonzero(row > -np.inf)
+            ids.update(left[numerics.top_k(row[left], count)].tolist())
     return scores_of(snapshots, sorted(ids))
 
 
 def scores_of(snapshots: Sequence[Snapshot], ids: Sequence[int]) -> Candidates:
     """The given tokens through all stages."""
     index = torch.tensor(list(ids), dtype=torch.long, device=snapshots[0].logits.device)
-    logits = torch.stack([snapshot.logits[index] for snapshot in snapshots])
-    probabilities = torch.stack([snapshot.probabilities(index) for snapshot in snapshots])
-    order = sorted(
-        range(len(index)), key=lambda at: (-float(probabilities[-1, at]), -float(logits[0, at]), int(index[at]))
-    )
-    return Candidates(
-        ids=index[order].int().numpy(force=True),
-        logits=logits[:, order].numpy(force=True),
-        probabilities=probabilities[:, order].numpy(force=True),
-    )
+    logits = torch.stack([snapshot.logits[index] for snapshot in snapshots]).numpy(force=True)
+    probabilities = torch.stack([snapshot.probabilities(index) for snapshot in snapshots]).numpy(force=True)
+    found = index.numpy(force=True)
+    order = np.lexsort((found, -logits[0], -probabilities[-1]))
+    return Candidates(ids=found[order].astype(np.int32), logits=logits[:, order], probabilities=probabilities[:, order])
 
 
 def best_eos(snapshots: Sequence[Snapshot], eos_ids: Sequence[int]) -> EosScore | None:
