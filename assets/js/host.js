@@ -8,8 +8,10 @@ window.decodescope = (() => {
     const root = element.firstElementChild || element;
     const view = views[name](root, (data) => trigger("select", data), options);
     const draw = () => {
-      if (props.value && typeof props.value === "object") view.update(props.value);
+      root.hidden = !(props.value && typeof props.value === "object");
+      if (!root.hidden) view.update(props.value);
     };
+    root.hidden = true; // until there is something to show
     watch("value", draw);
     // Not inside gradio's effect, which would then follow every item that is read.
     queueMicrotask(draw);

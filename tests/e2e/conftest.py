@@ -8,6 +8,7 @@ from playwright.sync_api import Browser
 
 from tests.e2e import browser as harness
 from tests.e2e.browser import Watched
+from tests.e2e.widget_site import Site, served
 
 OpenPage = Callable[..., Watched]
 
@@ -33,3 +34,10 @@ def browser_page(chromium: Browser) -> Iterator[OpenPage]:
         yield open_page
         for watched in pages:
             watched.check()
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """The address of the widget gallery, and the choices made there that reached Python."""
+    with served() as (address, chosen):
+        yield address, chosen

@@ -1,0 +1,78 @@
+"""The widgets while a run feeds them: changed in place, followed, zoomed, cheap."""
+
+from tests.e2e.browser import Watched
+from tests.e2e.conftest import OpenPage
+from tests.e2e.widget_site import STEPS, eventually, press, ready, texts
+
+
+def run_frames(watched: Watched) -> None:
+    """All frames, whatever stands there before them."""
+    press(watched, "regroup")
+    eventually(lambda: watched.page.locator("#timeline .t").count() == 5)
+    press(watched, "frames")
+    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS, 60)
+
+
+def test_a_run_changes_the_page_in_place(site, browser_page: OpenPage):
+    watched = ready(browser_page(site[0]))
+    page = watched.page
+    names = ("#timeline .t", "#timeline .t:nth-child(300)", "#candidates tbody tr", "#rail .st", "#slope .main-svg")
+    press(watched, "frames")
+    eventually(lambda: page.locator("#timeline .t").count() > 705)
+    page.evaluate("names => { window.marked = names.map((name) => document.querySelector(name)); }", names)
+    eventually(lambda: page.locator("#timeline .t").count() == 700 + STEPS, 60)
+    assert page.evaluate(
+        "names => window.marked.map((node, at) => node === document.querySelector(names[at]))", names
+    ) == [True] * len(names)
+    assert texts(watched, "#timeline .t[aria-current]") == [f"␣w{699 + STEPS}"]
+    assert page.locator("#timeline .t").last.evaluate(
+        "node => node.getBoundingClientRect().bottom <= node.closest('.strip-box').getBoundingClientRect().bottom + 1"
+    )
+    assert page.evaluate("window.scrollY") == 0
+
+
+def test_a_strip_does_not_pull_back_who_scrolled_away(site, browser_page: OpenPage):
+    watched = ready(browser_page(site[0]))
+    press(watched, "frames")
+    eventually(lambda: watched.page.locator("#timeline .t").count() > 705)
+    watched.page.locator("#timeline .strip-box").evaluate("box => { box.scrollTop = 0; }")
+    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS, 60)
+    assert watched.page.locator("#timeline .strip-box").evaluate("box => box.scrollTop") == 0
+
+
+def test_a_zoomed_chart_stays_zoomed(site, browser_page: OpenPage):
+    watched = ready(browser_page(site[0]))
+    page = watched.page
+    span = 'document.querySelector("#slope .plot").layout.xaxis.range'
+    run_frames(watched)
+    eventually(lambda: page.evaluate(span) == [0, 10])
+    area = page.locator("#slope .nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 100, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 200, steps=5)
+    page.mouse.up()
+    eventually(lambda: page.evaluate(span) != [0, 10])
+    zoomed = page.evaluate(span)
+    run_frames(watched)
+    assert page.evaluate(span) == zoomed
+
+
+def test_a_step_costs_few_bytes(site, browser_page: OpenPage):
+    watched = ready(browser_page(site[0]))
+    received: list[int] = []
+    session = watched.page.context.new_cdp_session(watched.page)
+    session.send("Network.enable")
+    session.on("Network.dataReceived", lambda event: received.append(event["dataLength"]))
+    press(watched, "frames")
+    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS, 60)
+    assert sum(received) / STEPS < 12_000
+
+
+def test_groups_that_come_and_go_are_placed_anew(site, browser_page: OpenPage):
+    watched = ready(browser_page(site[0]))
+    press(watched, "regroup")
+    eventually(lambda: texts(watched, "#timeline .t") == ["(5,)"] * 5)
+    assert watched.page.locator("#timeline .strip-group").count() == 1
