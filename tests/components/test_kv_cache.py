@@ -140,7 +140,7 @@ def test_a_step_feeds_the_token_before_it(view):
     step, before = view.steps[4], view.steps[3]
     one = dataclasses.replace(view, cursor=dataclasses.replace(view.cursor, position=step.position))
     fed, count = kv_cache.notes(one, step)
-    assert f"One token, ⟨98⟩⟨80⟩ at position {before.position}" in fed.note
+    assert f"One token, “⟨98⟩⟨80⟩” at position {before.position}" in fed.note
     assert f"held {step.kv_tokens} positions" in fed.note
     assert f"21 of the prompt + 5 sampled − 1 = {step.kv_tokens}" in count.note
 
@@ -200,5 +200,5 @@ def test_render_fills_what_build_makes(view, paris):
 def test_hostile_tokens_stay_text():
     view = make_view(make_trace(answer=(12, 13), stop=False))
     fed, _ = kv_cache.notes(view, view.step)
-    assert "<script>alert(1)</script> at position 21" in fed.note
+    assert "“<script>alert(1)</script>” at position 21" in fed.note
     assert "${x}" in fed.note

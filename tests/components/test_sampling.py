@@ -269,7 +269,7 @@ def test_the_penalty_names_where_the_token_stands_and_what_became_of_its_logit()
     kind = next(hit for hit in hits if step.candidate_ids[hit.index] == 9)
     assert kind.places == {"default_system": [4]}
     assert (kind.rank_before, kind.rank_after, kind.divided) == (1, 2, True)
-    text = note(view, step, "Why did ␣kind fall from rank 1 to 2?")
+    text = note(view, step, "Why did “␣kind” fall from rank 1 to 2?")
     assert "the system prompt that the template added, at 4" in text
     assert "4.00 is positive, so it was divided by 2 and became 2.00" in text
     assert "before you wrote a word" in text
@@ -314,7 +314,7 @@ def test_a_ban_on_n_grams_names_the_n_gram_and_where_it_stands():
     (gram,) = repeated_ngrams(rendered, view.steps, step)
     assert gram.token_ids == (15, 16, 9)
     assert gram.position == 0
-    assert "already stands at positions 0 to 2" in note(view, step, "Why is ␣kind ruled out?")
+    assert "already stands at positions 0 to 2" in note(view, step, "Why is “␣kind” ruled out?")
 
 
 def test_a_constraint_gives_the_number_of_legal_tokens():

@@ -130,7 +130,7 @@ def test_a_running_turn_gives_for_each_reason_why_not_yet():
 
 def test_the_end_token_is_the_evidence_of_its_stop(view):
     assert state(view, "eos").state == "stopped"
-    assert state(view, "eos").evidence == "<|im_end|> (id 2) is an end-of-sequence token and was taken at step 5"
+    assert state(view, "eos").evidence == "“<|im_end|>” (id 2) is an end-of-sequence token and was taken at step 5"
     assert [text_of(row[1]) for row in read(reasons_table(view))["rows"]].count("ended the turn") == 1
 
 
@@ -157,7 +157,7 @@ def test_an_earlier_step_had_not_stopped(view):
         ("tool_call", {}, "complete tool call"),
         ("grammar_end", {"token_id": 2}, "completed the grammar"),
         ("error", {"message": "out of <memory>"}, "out of <memory>"),
-        ("stop_string", {"string": "!", "index": 0, "start": 4, "end": 5}, "lies within the token ! of step 4"),
+        ("stop_string", {"string": "!", "index": 0, "start": 4, "end": 5}, "lies within the token “!” of step 4"),
     ],
 )
 def test_each_reason_has_its_numbers(reason, evidence, said):
@@ -217,7 +217,7 @@ def test_the_table_shows_bytes_and_text_and_never_a_replacement_character(view):
     assert "\ufffd" not in str(value)
     assert "\ufffd" not in str(read(answer_strip(view)))
     assert value["keys"][2] == {"position": view.steps[2].position}
-    assert "The first visible character, H, came at step 0" in value["caption"]
+    assert "The first visible character, “H”, came at step 0" in value["caption"]
 
 
 def test_a_long_token_shows_its_first_bytes_and_all_on_hover():
