@@ -48,7 +48,7 @@ def measure(loaded: LoadedModel, *, context: int = 64, steps: int = 200) -> list
 def _beside_the_cache(conversation: Conversation) -> int:
     """Bytes of Python's and numpy's allocations and of all tensors, without the keys and values of the cache."""
     gc.collect()
-    storages = {}
+    storages: dict[int, int] = {}
     for item in gc.get_objects():
         if issubclass(type(item), torch.Tensor):
             storage = item.untyped_storage()
