@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, processors
 from transformers import PreTrainedTokenizerFast
 
 from engine.experiment import ExperimentError
@@ -174,6 +175,19 @@ def test_a_typed_bos_in_a_raw_prompt_is_text() -> None:
     assert b"".join(tokens.token_bytes[1:]) == b" <s>the"
 
 
+def test_a_tokenizer_that_also_puts_in_an_end() -> None:
+    backend = Tokenizer.from_str(fallback_tokenizer().backend_tokenizer.to_str())
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>")
+    for prompt in ("the", "the</s>is"):
+        tokens = raw(tokenizer, prompt)
+        assert (tokens.ids[0], tokens.ids[-1], tokens.special.sum()) == (1, 2, 2)
+        assert tokens.span_index.tolist() == [-1, *[0] * (len(tokens.ids) - 2), -1]
+        assert b"".join(tokens.token_bytes[1:-1]) == f" {prompt}".encode()
+
+
 # Marks that a person types
 
 
@@ -249,6 +263,13 @@ def test_white_space_that_a_mark_swallows_is_not_typed_by_anyone() -> None:
     tokens = of_parts(swallowing_tokenizer(), [("<|end|>", False), ("  hello  ", True), ("<|user|>", False)])
     assert tokens.marks_in_content == 0
     assert tokens.token_bytes[0] == b"<|end|>" and tokens.token_bytes[-1] == b"<|user|>"
+
+
+def test_a_mark_swallows_white_space_beside_a_typed_mark_too() -> None:
+    tokenizer = swallowing_tokenizer()
+    tokens = of_parts(tokenizer, [("<|end|>", False), ("  hello<call>  ", True), ("<|user|>", False)])
+    assert tokens.marks_in_content == 1
+    assert b"".join(tokens.token_bytes) == b"<|end|>hello<call><|user|>"
 
 
 @pytest.mark.parametrize("guard", ["\U000f0000", "\U000f0000" * 3 + "\U000f0001", "\U000f0000\U000f0002<|im_end|>"])
