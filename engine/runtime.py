@@ -150,8 +150,7 @@ class Runtime:
         if name not in PROBES:
             raise Refused(f"unknown probe {name!r}; known: {', '.join(PROBES)}")
         session = self._sessions.get(session_id)
-        conversation = session.started
-        return self._scheduler.call(session, lambda: PROBES[name](conversation, **arguments))
+        return self._scheduler.call(session, lambda: PROBES[name](session.started, **arguments))
 
     def complete(self, experiment: Experiment) -> Trace:
         """Run an experiment from start to end, as a visitor of its own, and return its trace."""
@@ -172,11 +171,10 @@ class Runtime:
     def _change(self, session_id: str, change: Callable[[Conversation], object]) -> Trace:
         """Change the session's conversation between runs and return its new trace."""
         session = self._sessions.get(session_id)
-        conversation = session.started
 
         def item() -> Trace:
-            change(conversation)
-            return conversation.trace
+            change(session.started)
+            return session.started.trace
 
         return self._scheduler.change(session, item)
 

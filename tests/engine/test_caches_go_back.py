@@ -141,3 +141,19 @@ def test_a_full_house_gives_the_oldest_idle_place_away(make, lab, clock):
     with pytest.raises(SessionGone):
         runtime.step(first)
     assert token_ids(runtime.step(second)) == [0]
+
+
+def test_an_id_opened_again_while_its_former_session_winds_up_loses_no_release(make, lab, pool):
+    runtime = make()
+    runtime.open("page")
+    runtime.start("page", experiment(50, content="page"))
+    gate = Gate(lab, "page", at=3)
+    reader = pool.submit(lambda: list(runtime.run("page")))
+    assert gate.inside.wait(PATIENCE)
+    runtime.close("page")
+    runtime.open("page")
+    runtime.close("page")  # drops what the second session waits for, not the release of the first
+    gate.open.set()
+    reader.result(PATIENCE)
+    settled(runtime)
+    assert lab.made[0].cache_bytes == 0
