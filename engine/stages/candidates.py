@@ -10,7 +10,7 @@ from engine import numerics
 from engine.stages.snapshots import Snapshot
 from engine.trace import EosScore, Floats, Ints
 
-#: How many of the best tokens are followed, of each stage.
+#: How many of the best tokens are followed: of the model's own, and of those that are left at the end.
 FOLLOWED = 12
 
 
@@ -24,9 +24,9 @@ class Candidates:
 
 
 def follow(snapshots: Sequence[Snapshot], always: Sequence[int], count: int = FOLLOWED) -> Candidates:
-    """The best `count` tokens of every stage, and those of `always`, through all stages."""
+    """The best `count` tokens of the first and of the last stage, and those of `always`, through all stages."""
     ids = set(always)
-    for snapshot in snapshots:
+    for snapshot in (snapshots[0], snapshots[-1]):
         row = snapshot.logits.numpy(force=True)
         if snapshot.stage.kept == len(row):
             ids.update(numerics.top_k(row, count).tolist())

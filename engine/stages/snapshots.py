@@ -9,7 +9,7 @@ from engine.experiment import ExperimentError
 from engine.trace import Stage
 
 #: −inf is clamped to this, so that 0 · −inf never arises: exp(−87) is about the least normal float32 and adds nothing
-#: to a sum that holds a 1, while anything lower would be a (slow) denormal number.
+#: to a sum that holds a 1, while exp of anything lower, −inf included, is many times slower.
 _LOWEST = -87.0
 
 
@@ -62,5 +62,5 @@ def take_snapshot(name: str, parameters: dict[str, Any], logits: torch.Tensor, b
 
 def _mass(snapshot: Snapshot, chosen: torch.Tensor) -> float:
     """Probability of the tokens that the flags [vocab] choose."""
-    weights = torch.exp(snapshot.logits - snapshot.highest)
+    weights = (snapshot.logits - snapshot.highest).clamp_(min=_LOWEST).exp_()
     return min(1.0, float(torch.dot(weights, chosen.float())) / snapshot.normaliser)
