@@ -24,6 +24,10 @@ log = logging.getLogger(__name__)
 RAW_TOKENS = 40
 
 
+#: Probes that are asked about the selected step; the others look at the whole turn.
+OF_ONE_STEP = frozenset({"uncached"})
+
+
 def told(intent: Callable[..., None]) -> Callable[..., None]:
     """An intent whose refusal becomes the visit's notice: the page shows it, and the session lives on."""
 
@@ -131,8 +135,12 @@ class Desk:
         """A check that costs model time, run because the person pressed its button."""
         if probe == "without_template":
             visit.results[probe] = self.runtime.complete(self._raw(visit))
-        else:
-            visit.results[probe] = self.runtime.probe(visit.session_id, probe)
+            return
+        step = self.view(visit).nearest_step
+        if step is None:
+            raise Refused(words("page").text("no_token_yet"))
+        arguments = {"step": step.step} if probe in OF_ONE_STEP else {}
+        visit.results[probe] = self.runtime.probe(visit.session_id, probe, **arguments)
 
     def close(self, session_id: str) -> None:
         self.runtime.close(session_id)

@@ -209,6 +209,18 @@ def test_the_loop_equals_generate_from_the_page(desk: Desk, visit: Visit) -> Non
     assert visit.results["parity"].equal
 
 
+def test_a_step_without_its_cache_has_the_same_logits(desk: Desk, visit: Visit) -> None:
+    desk.ask(visit, "uncached")
+    assert "no token yet" in visit.notice
+    desk.step(visit, "", form(desk))
+    desk.step(visit, "", form(desk))
+    desk.ask(visit, "uncached")
+    assert visit.notice == ""
+    assert visit.results["uncached"].step == 1
+    assert visit.results["uncached"].reused > 0
+    assert visit.results["uncached"].max_difference < 1e-4
+
+
 def test_a_session_that_was_put_away_is_opened_anew(desk: Desk, visit: Visit) -> None:
     desk.close(visit.session_id)
     desk.step(visit, "", form(desk))
