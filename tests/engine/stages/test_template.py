@@ -106,6 +106,11 @@ def test_a_template_that_trims() -> None:
     ]
 
 
+def test_many_trimmed_messages_with_the_same_words() -> None:
+    rendered = render(templated("llama-3"), chat(*[(U, " a ")] * 30))
+    assert contents(rendered) == [(index, "a") for index in range(30)]
+
+
 def test_a_template_with_its_own_role_names() -> None:
     assert rows(render(templated("gemma"), chat((U, "Hi "), (A, "user"), (U, "model")))) == [
         (U, 0, "scaffold", "<bos><start_of_turn>user\n"),
