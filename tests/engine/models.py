@@ -11,6 +11,7 @@ from transformers import (
     AutoModelForCausalLM,
     Gemma3TextConfig,
     GPT2Config,
+    Lfm2Config,
     LlamaConfig,
     MistralConfig,
     PreTrainedConfig,
@@ -77,6 +78,11 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     ),
     "full": LlamaConfig(**_shape(), num_key_value_heads=4),
     "sliding": MistralConfig(**_shape(), num_key_value_heads=2, sliding_window=WINDOW),
+    "hybrid": Lfm2Config(
+        **_shape() | {"num_hidden_layers": 3},
+        num_key_value_heads=2,
+        layer_types=["conv", "full_attention", "conv"],
+    ),
     "mixed": Gemma3TextConfig(
         **_shape() | {"num_hidden_layers": 4},
         num_key_value_heads=2,

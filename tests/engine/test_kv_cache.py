@@ -121,6 +121,22 @@ def test_a_full_window_cannot_go_back_and_says_so(name: str) -> None:
     assert kv_cache.tokens(kv_cache.slice_cache(cache, WINDOW)) == WINDOW
 
 
+def test_a_running_state_cannot_go_back_and_says_so() -> None:
+    loaded = tiny("hybrid")
+    cache, _ = filled(loaded, ids(7))
+    assert "running state" in str(kv_cache.reason_against_cut(cache, 3))
+    assert not kv_cache.cut_back(cache, 3)
+    assert kv_cache.tokens(cache) == 7
+    lines = kv_cache.ledger(cache, loaded.facts)
+    assert [(line.kind, line.keys is None) for line in lines] == [
+        ("stateful", True),
+        ("full", False),
+        ("stateful", True),
+    ]
+    assert kv_cache.measured_bytes(cache) == loaded.facts.kv_bytes(7)
+    assert kv_cache.first_shapes(cache)["keys"][2] == 7
+
+
 @pytest.mark.parametrize("count", [-1, 8])
 def test_a_cache_cannot_be_cut_to_what_it_never_held(count: int) -> None:
     cache, _ = filled(tiny("llama"), ids(7))

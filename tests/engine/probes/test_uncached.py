@@ -48,3 +48,12 @@ def test_a_short_mask_is_short_both_ways(llama: LoadedModel) -> None:
 def test_a_step_that_is_not_there_is_refused(llama: LoadedModel) -> None:
     with pytest.raises(ExperimentError, match="no step 9"):
         uncached(talk(llama), step=9)
+
+
+def test_the_embedded_model_agrees_within_its_tolerance(embedded: LoadedModel) -> None:
+    conversation = talk(embedded, prompt="The capital of China is Beijing. The capital of France is")
+    for step in (0, 1, 7):
+        found = uncached(conversation, step=step)
+        assert found.reused > 0
+        assert found.max_difference < 3e-4  # logits of about ±30, float32
+        assert found.same_best
