@@ -101,6 +101,12 @@ MEASURING = (
     "{%- endfor %}"
 )
 
+#: A system prompt has no marks of its own.
+BARE = (
+    "{{- '<s>' }}{%- for message in messages %}"
+    "{{- (message.role + ': ' if message.role != 'system' else '') + message.content }}{%- endfor %}"
+)
+
 TEMPLATES = {
     "chatml": CHATML,
     "qwen": QWEN,
@@ -112,6 +118,7 @@ TEMPLATES = {
     "picky": PICKY,
     "counting": COUNTING,
     "measuring": MEASURING,
+    "bare": BARE,
 }
 
 

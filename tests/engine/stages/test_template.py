@@ -94,6 +94,13 @@ def test_a_system_part_without_a_message() -> None:
     ]
 
 
+def test_no_system_part_is_seen_where_none_is_written() -> None:
+    assert rows(render(templated("bare"), chat((U, "Hi")))) == [
+        (U, 0, "scaffold", "<s>user: "),
+        (U, 0, "content", "Hi"),
+    ]
+
+
 def test_a_template_that_trims() -> None:
     assert rows(render(templated("llama-3"), chat((S, " s\n"), (U, "\n a  b ")))) == [
         (S, 0, "scaffold", "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"),
