@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import plotly.graph_objects as go
-
 from components.copy import words
-from components.figures import base_figure
+from components.drawing import Drawing, drawing
 from components.panel import View
 from components.units import BINARY_UNITS, bytes_text
 from components.widgets import table
@@ -62,39 +60,46 @@ def _prompt_part(
     return Part(origin, tuple(tokens), tuple(held))
 
 
-def growth_figure(view: View, step: Stepped) -> go.Figure:
+def growth_figure(view: View, step: Stepped) -> Drawing:
     """Areas from left to right: reused, computed and sampled positions; a line at the selected step."""
     say = words("kv_cache")
     parts = select(view)
     unit, name = _unit(max((part.bytes_held[-1] for part in parts), default=0))
-    figure = base_figure(
+    return drawing(
         HEIGHT,
+        [_area(part, unit) for part in parts],
         margin={"l": 52, "r": 14, "t": 26, "b": 36},
         xaxis={"title": {"text": say.text("axis_positions")}, "rangemode": "tozero", "showgrid": False},
         yaxis={"title": {"text": name}, "rangemode": "tozero", "nticks": 5},
         showlegend=True,
         hovermode="x",
+        **_mark(step, unit),
     )
-    for part in parts:
-        figure.add_trace(
-            go.Scatter(
-                x=list(part.tokens),
-                y=[held / unit for held in part.bytes_held],
-                mode="lines+markers" if part.origin == "sampled" else "lines",
-                marker={"size": 3.5, "color": COLORS[part.origin]},
-                line={"color": COLORS[part.origin], "width": 2},
-                fill="tozeroy",
-                name=say.text(f"part_{part.origin}", count=part.positions),
-                hovertext=[
-                    say.text("hover", tokens=tokens, size=bytes_text(held))
-                    for tokens, held in zip(part.tokens, part.bytes_held, strict=True)
-                ],
-                hoverinfo="text",
-                customdata=[{"position": tokens} for tokens in part.tokens] if part.origin == "sampled" else None,
-            )
-        )
-    _mark(figure, step, unit)
-    return figure
+
+
+def _area(part: Part, unit: int) -> dict[str, Any]:
+    say, color = words("kv_cache"), COLORS[part.origin]
+    area: dict[str, Any] = {
+        "type": "scatter",
+        "x": list(part.tokens),
+        "y": [round(held / unit, 6) for held in part.bytes_held],
+        "mode": "lines",
+        "line": {"color": color, "width": 2},
+        "fill": "tozeroy",
+        "name": say.text(f"part_{part.origin}", count=part.positions),
+        "hovertext": [
+            say.text("hover", tokens=tokens, size=bytes_text(held))
+            for tokens, held in zip(part.tokens, part.bytes_held, strict=True)
+        ],
+        "hoverinfo": "text",
+    }
+    if part.origin == "sampled":
+        area |= {
+            "mode": "lines+markers",
+            "marker": {"size": 3.5, "color": color},
+            "customdata": [{"position": tokens} for tokens in part.tokens],
+        }
+    return area
 
 
 def growth_numbers(view: View) -> dict[str, Any]:
@@ -121,18 +126,25 @@ def _unit(most: int) -> tuple[int, str]:
     return 1024**power, BINARY_UNITS[power]
 
 
-def _mark(figure: go.Figure, step: Stepped, unit: int) -> None:
-    figure.add_shape(
-        type="line", x0=step.kv_tokens, x1=step.kv_tokens, y0=0, y1=1, yref="paper",
-        line={"color": "var(--accent)", "width": 1},
-    )  # fmt: skip
-    figure.add_annotation(
-        x=step.kv_tokens,
-        y=step.kv_bytes / unit,
-        text=words("kv_cache").text("mark", tokens=step.kv_tokens, size=bytes_text(step.kv_bytes)),
-        showarrow=False,
-        xanchor="right",
-        yanchor="bottom",
-        xshift=-5,
-        font={"color": "var(--accent-text)", "size": 11},
-    )
+def _mark(step: Stepped, unit: int) -> dict[str, Any]:
+    """A line at the selected step, and what the cache held there."""
+    return {
+        "shapes": [
+            {
+                "type": "line", "x0": step.kv_tokens, "x1": step.kv_tokens, "y0": 0, "y1": 1, "yref": "paper",
+                "line": {"color": "var(--accent)", "width": 1},
+            }
+        ],
+        "annotations": [
+            {
+                "x": step.kv_tokens,
+                "y": step.kv_bytes / unit,
+                "text": words("kv_cache").text("mark", tokens=step.kv_tokens, size=bytes_text(step.kv_bytes)),
+                "showarrow": False,
+                "xanchor": "right",
+                "yanchor": "bottom",
+                "xshift": -5,
+                "font": {"color": "var(--accent-text)", "size": 11},
+            }
+        ],
+    }  # fmt: skip

@@ -1,8 +1,8 @@
 """Before and after: the top candidates' probabilities by the model alone, and after the whole chain."""
 
-import plotly.graph_objects as go
+from typing import Any
 
-from components.figures import base_figure, ticks
+from components.drawing import Drawing, drawing
 from components.sampling_candidates import chosen_index, cut_stage, shown, stage_label, token_label
 from components.units import probability_text
 from engine.trace import Stepped
@@ -15,36 +15,42 @@ def bars_height(step: Stepped) -> int:
     return TOP + BOTTOM + ROW * max(len(shown(step)), 1)
 
 
-def bars_figure(step: Stepped) -> go.Figure:
+def bars_figure(step: Stepped) -> Drawing:
     """A wide pale bar before, a narrow one after, best first; a dropped one keeps its pale bar and names its stage."""
     indices = shown(step)
     longest = float(step.probabilities[:, indices][[0, -1]].max(initial=1e-6))
-    figure = base_figure(
+    before = _bars(step, indices, stage=0, width=0.78, colors=["var(--cut)"] * len(indices))
+    after = _bars(step, indices, stage=-1, width=0.34, colors=_colors(step, indices))
+    return drawing(
         bars_height(step),
+        [before, after],
         margin={"l": 10, "r": 10, "t": TOP, "b": BOTTOM},
-        yaxis={"range": [len(indices) - 0.5, -0.5], "fixedrange": True, "showgrid": False, "automargin": True},
+        yaxis={
+            "range": [len(indices) - 0.5, -0.5],
+            "fixedrange": True,
+            "showgrid": False,
+            "tickvals": list(range(len(indices))),
+            "ticktext": [token_label(step.candidate_bytes[i]) for i in indices],
+        },
         xaxis={"range": [0, longest * 1.4], "fixedrange": True, "tickformat": ".0%", "tickvals": _ticks(longest)},
         barmode="overlay",
         dragmode=False,
+        annotations=[_words(step, i, row) for row, i in enumerate(indices)],
     )
-    ticks(figure, "y", [token_label(step.candidate_bytes[i]) for i in indices])
-    keys = [{"token_id": int(step.candidate_ids[i])} for i in indices]
-    rows = list(range(len(indices)))
-    for stage, width, colors in ((0, 0.78, ["var(--cut)"] * len(rows)), (-1, 0.34, _colors(step, indices))):
-        figure.add_trace(
-            go.Bar(
-                y=rows,
-                x=[float(step.probabilities[stage, i]) for i in indices],
-                width=width,
-                orientation="h",
-                marker={"color": colors, "line": {"width": 0}},
-                customdata=keys,
-                hovertext=[change_text(step, i) for i in indices],
-                hoverinfo="text",
-            )
-        )
-    figure.update_layout(annotations=[_words(step, i, row) for row, i in enumerate(indices)])
-    return figure
+
+
+def _bars(step: Stepped, indices: list[int], *, stage: int, width: float, colors: list[str]) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "y": list(range(len(indices))),
+        "x": [round(float(step.probabilities[stage, i]), 6) for i in indices],
+        "width": width,
+        "marker": {"color": colors, "line": {"width": 0}},
+        "customdata": [{"token_id": int(step.candidate_ids[i])} for i in indices],
+        "hovertext": [change_text(step, i) for i in indices],
+        "hoverinfo": "text",
+    }
 
 
 def change_text(step: Stepped, index: int) -> str:
@@ -66,7 +72,7 @@ def _colors(step: Stepped, indices: list[int]) -> list[str]:
     return ["var(--accent)" if i == chosen_index(step) else "var(--ink)" for i in indices]
 
 
-def _words(step: Stepped, index: int, row: int) -> dict[str, object]:
+def _words(step: Stepped, index: int, row: int) -> dict[str, Any]:
     dropped = cut_stage(step, index) is not None
     chosen = index == chosen_index(step)
     return {

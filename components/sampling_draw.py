@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
-
 from components.copy import words
-from components.figures import base_figure
+from components.drawing import Drawing, drawing
 from components.sampling_candidates import SHOWN_SURVIVORS, surviving, token_label
 from components.units import probability_text
 from components.widgets import table
@@ -62,12 +60,32 @@ def _rest(low: float, high: float) -> Interval:
     return Interval(None, words("sampling").text("rest"), low, high)
 
 
-def draw_figure(step: Stepped) -> go.Figure:
+def draw_figure(step: Stepped) -> Drawing:
     """One bar cut into the intervals, the drawn one in accent, u as a line through it; a click gives the token id."""
     tiles = intervals(step)
     drawn = step.draw.drawn_id if step.draw else step.token_id
-    figure = base_figure(
+    bar = {
+        "type": "bar",
+        "orientation": "h",
+        "base": [tile.low for tile in tiles],
+        "x": [tile.high - tile.low for tile in tiles],
+        "y": [0] * len(tiles),
+        "text": [tile.label for tile in tiles],
+        "textposition": "inside",
+        "insidetextanchor": "start",
+        "textangle": 0,
+        "textfont": {"size": 12, "color": ["var(--ink)" if tile.token_id is None else "var(--pane)" for tile in tiles]},
+        "hovertext": [_hover(tile) for tile in tiles],
+        "hoverinfo": "text",
+        "marker": {
+            "color": [_color(tile, place, drawn) for place, tile in enumerate(tiles)],
+            "line": {"color": "var(--pane)", "width": 1},
+        },
+        "customdata": [None if tile.token_id is None else {"token_id": tile.token_id} for tile in tiles],
+    }
+    return drawing(
         HEIGHT,
+        [bar],
         margin={"l": 2, "r": 2, "t": 4, "b": 42},
         xaxis={"range": [0, 1], "fixedrange": True, "showgrid": False, "tickvals": [0, 0.25, 0.5, 0.75, 1]},
         yaxis={"visible": False, "fixedrange": True, "range": [-0.5, 0.5]},
@@ -75,33 +93,8 @@ def draw_figure(step: Stepped) -> go.Figure:
         bargap=0,
         dragmode=False,
         uniformtext={"mode": "hide", "minsize": 11},
+        **(_mark_of_u(step) if step.draw else {}),
     )
-    figure.add_trace(
-        go.Bar(
-            base=[tile.low for tile in tiles],
-            x=[tile.high - tile.low for tile in tiles],
-            y=[0] * len(tiles),
-            orientation="h",
-            text=[tile.label for tile in tiles],
-            textposition="inside",
-            insidetextanchor="start",
-            textangle=0,
-            textfont={
-                "color": ["var(--pane)" if tile.token_id is not None else "var(--ink)" for tile in tiles],
-                "size": 12,
-            },
-            hovertext=[_hover(tile) for tile in tiles],
-            hoverinfo="text",
-            marker={
-                "color": [_color(tile, place, drawn) for place, tile in enumerate(tiles)],
-                "line": {"color": "var(--pane)", "width": 1},
-            },
-            customdata=[None if tile.token_id is None else {"token_id": tile.token_id} for tile in tiles],
-        )
-    )
-    if step.draw:
-        _mark_u(figure, step)
-    return figure
 
 
 def interval_numbers(step: Stepped) -> dict[str, Any]:
@@ -138,24 +131,23 @@ def _color(tile: Interval, place: int, drawn: int) -> str:
     return "var(--cut)" if tile.token_id is None else COLORS[place % len(COLORS)]
 
 
-def _mark_u(figure: go.Figure, step: Stepped) -> None:
+def _mark_of_u(step: Stepped) -> dict[str, Any]:
     """A light line through the bar and a lead down to the words, which stay inside the chart at either end."""
     assert step.draw is not None
     u = step.draw.u
-    anchor = "left" if u < 0.12 else "right" if u > 0.88 else "center"
-    figure.add_shape(type="line", x0=u, x1=u, y0=-0.5, y1=0.5, line={"color": "var(--pane)", "width": 2})
     drawn = step.candidate_ids == step.draw.drawn_id
     token = token_label(step.candidate_bytes[int(drawn.argmax())]) if drawn.any() else str(step.draw.drawn_id)
-    figure.add_annotation(
-        x=u,
-        y=-0.5,
-        ax=0,
-        ay=32,
-        text=words("sampling").text("u", u=u, token=token),
-        xanchor=anchor,
-        showarrow=True,
-        arrowhead=0,
-        arrowwidth=2,
-        arrowcolor="var(--accent)",
-        font={"size": 11, "color": "var(--accent-text)", "weight": 600},
-    )
+    words_below = {
+        "x": u,
+        "y": -0.5,
+        "ax": 0,
+        "ay": 32,
+        "text": words("sampling").text("u", u=u, token=token),
+        "xanchor": "left" if u < 0.12 else "right" if u > 0.88 else "center",
+        "arrowhead": 0,
+        "arrowwidth": 2,
+        "arrowcolor": "var(--accent)",
+        "font": {"size": 11, "color": "var(--accent-text)", "weight": 600},
+    }
+    through = {"type": "line", "x0": u, "x1": u, "y0": -0.5, "y1": 0.5, "line": {"color": "var(--pane)", "width": 2}}
+    return {"shapes": [through], "annotations": [words_below]}

@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
 from components.copy import words
-from components.figures import SANS, base_figure, line
+from components.drawing import Drawing, drawing
+from components.figures import SANS
 from components.sampling_candidates import chosen_index, cut_stage, most_moved, shown, stage_label, token_label
 from components.spread import spread
 from components.units import probability_text
@@ -21,27 +20,25 @@ CHARACTER = 7.3  # pixels, of the mono font at 12
 COLUMN = 112  # pixels that the head of a column takes
 
 
-def slope_figure(step: Stepped) -> go.Figure:
+def slope_figure(step: Stepped) -> Drawing:
     """One line a candidate from stage to stage, on a square-root probability axis; a click gives its token id."""
     indices = shown(step)
     moved = most_moved(step, indices)
     last = len(step.stages) - 1
     margin = _margin(step, indices)
     top = height_of(float(step.probabilities[:, indices].max(initial=1e-6))) * 1.04
-    figure = base_figure(
+    heads = [head for stage in range(last + 1) for head in _heads(step, stage)]
+    return drawing(
         HEIGHT,
+        # Quiet lines first: what was cut lies under what survived, the chosen one on top.
+        [_candidate(step, i, moved) for i in sorted(indices, key=lambda i: _weight(step, i, moved))],
         margin={"l": margin, "r": margin, "t": TOP, "b": BOTTOM},
         xaxis={"range": [-0.02, max(last, 0.5) + 0.02], "visible": False, "fixedrange": True},
         yaxis={"range": [0, top], "visible": False, "fixedrange": True},
         dragmode=False,
+        shapes=[_column(stage) for stage in range(last + 1)],
+        annotations=[*heads, *_ends(step, indices, moved, top=top)],
     )
-    figure.update_layout(shapes=[_column(stage) for stage in range(len(step.stages))])
-    # Quiet lines first: what was cut lies under what survived, the chosen one on top.
-    for i in sorted(indices, key=lambda i: _weight(step, i, moved)):
-        figure.add_trace(_candidate(step, i, moved))
-    heads = [head for stage in range(len(step.stages)) for head in _heads(step, stage)]
-    figure.update_layout(annotations=[*heads, *_ends(step, indices, moved, top=top)])
-    return figure
 
 
 def height_of(probability: float) -> float:
@@ -68,33 +65,35 @@ def _color(step: Stepped, index: int, moved: int | None) -> str:
     return ("var(--cut)", "var(--ink)", "var(--system)", "var(--accent)")[_weight(step, index, moved)]
 
 
-def _candidate(step: Stepped, index: int, moved: int | None) -> go.Scatter:
+def _candidate(step: Stepped, index: int, moved: int | None) -> dict[str, Any]:
     cut = cut_stage(step, index)
     stages = list(range(len(step.stages) if cut is None else cut))
     heavy = _weight(step, index, moved) >= 2
-    token = token_label(step.candidate_bytes[index])
-    return line(
-        stages,
-        [height_of(float(step.probabilities[stage, index])) for stage in stages],
-        color=_color(step, index, moved),
-        width=2.6 if heavy else 1.4,
-        name=token,
-        opacity=1 if heavy else 0.8,
-        customdata=[{"token_id": int(step.candidate_ids[index])}] * len(stages),
-        hovertext=[_hover(step, index, stage, token) for stage in stages],
-        hoverinfo="text",
-        cliponaxis=False,
-    )
+    width = 2.6 if heavy else 1.4
+    color = _color(step, index, moved)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": stages,
+        "y": [round(height_of(float(step.probabilities[stage, index])), 5) for stage in stages],
+        "name": token_label(step.candidate_bytes[index]),
+        "line": {"color": color, "width": width},
+        "marker": {"color": color, "size": 2 * width + 2},
+        "opacity": 1 if heavy else 0.8,
+        "customdata": [{"token_id": int(step.candidate_ids[index])}] * len(stages),
+        "hovertext": [_hover(step, index, stage) for stage in stages],
+        "hoverinfo": "text",
+        "cliponaxis": False,
+    }
 
 
-def _hover(step: Stepped, index: int, stage: int, token: str) -> str:
+def _hover(step: Stepped, index: int, stage: int) -> str:
     return words("sampling").text(
         "hover",
-        token=token,
-        id=int(step.candidate_ids[index]),
+        token=token_label(step.candidate_bytes[index]),
         stage=stage_label(step.stages[stage]),
         logit=float(step.logits[stage, index]),
-        probability=float(step.probabilities[stage, index]),
+        p=probability_text(float(step.probabilities[stage, index])),
     )
 
 
@@ -104,17 +103,12 @@ def _heads(step: Stepped, stage: int) -> list[dict[str, Any]]:
     one = step.stages[stage]
     removed = 100 * one.mass_removed
     measures = say.text("head_removed" if removed >= 0.05 else "head_entropy", entropy=one.entropy, percent=removed)
+    counts = f"{say.text('head_kept', kept=one.kept)}\n{measures}"
     place = {"x": stage, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-    below = {"size": 11, "color": "var(--dim)"}
+    bold = {"family": SANS, "weight": 600, "color": "var(--ink)"}
     return [
-        {
-            **place,
-            "text": stage_label(one),
-            "yshift": 38,
-            "font": {"family": SANS, "weight": 600, "color": "var(--ink)"},
-        },
-        {**place, "text": say.text("head_kept", kept=one.kept), "yshift": 22, "font": below},
-        {**place, "text": measures, "yshift": 7, "font": below},
+        {**place, "text": stage_label(one), "yshift": 38, "font": bold},
+        {**place, "text": counts, "yshift": 6, "font": {"size": 11, "color": "var(--dim)"}},
     ]
 
 
@@ -156,8 +150,8 @@ def _labels(
     places = spread(ends, CUT_GAP if cut else LABEL_GAP, low=4, high=high)
     return [
         {
-            "x": stage, "y": end / pixels, "ax": side * 14, "ay": end - place, "axref": "pixel", "ayref": "pixel",
-            "showarrow": True, "arrowhead": 0, "arrowwidth": 0.8, "arrowcolor": "var(--faint)", "standoff": 5,
+            "x": stage, "y": round(end / pixels, 5), "ax": side * 14, "ay": round(end - place, 1),
+            "arrowhead": 0, "arrowwidth": 0.8, "arrowcolor": "var(--faint)", "standoff": 5,
             "xanchor": "left" if side > 0 else "right", "yanchor": "middle", "borderpad": 0,
             "text": f"✕ {token_label(step.candidate_bytes[i])}" if cut else _end_label(step, i, stage),
             "font": {"size": 10 if cut else 12, "color": _label_color(step, i, moved)},

@@ -1,14 +1,13 @@
 """The stop signal step by step: rank and logit of the best end-of-sequence token, and which settings shut it out."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import plotly.graph_objects as go
-
 from components.copy import words
-from components.figures import AXIS, base_figure
+from components.drawing import Drawing, drawing
+from components.figures import AXIS
 from components.sampling_candidates import stage_name
 from components.units import probability_text
 from components.visible import visible_bytes
@@ -43,64 +42,80 @@ def shut_out(steps: Sequence[Stepped]) -> list[ShutOut]:
     return sorted(rows, key=lambda row: -len(row.steps))
 
 
-def eos_figure(steps: Sequence[Stepped], selected: int) -> go.Figure:
+def eos_figure(steps: Sequence[Stepped], selected: int) -> Drawing:
     """Rank on a reversed logarithmic axis above, logit below; a mark for each step, by the stage that cut the token."""
     say = words("stopping")
     scored = [step for step in steps if step.eos]
     worst = max((step.eos.rank for step in scored if step.eos), default=10)
-    figure = base_figure(
+    groups = [None, *(row.stage for row in shut_out(steps))]
+    return drawing(
         HEIGHT,
+        [
+            _line([step.eos.rank for step in scored if step.eos], scored, "y"),
+            _line([round(step.eos.logit, 3) for step in scored if step.eos], scored, "y2"),
+            *(
+                _marks([step for step in scored if step.eos and step.eos.cut_by == name], name, place)
+                for place, name in enumerate(groups)
+            ),
+        ],
         margin={"l": 56, "r": 12, "t": 26, "b": 36},
         xaxis={"title": {"text": say.text("axis_step")}, "anchor": "y2", "dtick": _tick_every(len(steps))},
         yaxis={
-            "type": "log", "range": [float(np.log10(worst)) + 0.25, -0.25], "domain": [0.36, 1], "dtick": 1,
-            "title": {"text": say.text("axis_rank")}, "zeroline": False,
-            "exponentformat": "none", "separatethousands": True,
+            "type": "log",
+            "range": [math.log10(worst) + 0.25, -0.25],
+            "domain": [0.36, 1],
+            "dtick": 1,
+            "zeroline": False,
+            "title": {"text": say.text("axis_rank")},
+            "exponentformat": "none",
+            "separatethousands": True,
         },
         yaxis2={
-            **AXIS, "domain": [0, 0.26], "nticks": 3, "anchor": "x",
+            **AXIS,
+            "domain": [0, 0.26],
+            "nticks": 3,
+            "anchor": "x",
             "title": {**AXIS["title"], "text": say.text("axis_logit")},
         },
         showlegend=True,
         legend={"y": 1.0, "x": 1, "xanchor": "right"},
+        shapes=[
+            {
+                "type": "line", "x0": selected, "x1": selected, "y0": 0, "y1": 1, "yref": "paper",
+                "line": {"color": "var(--accent)", "width": 1},
+            }
+        ],
     )  # fmt: skip
-    figure.add_trace(_line([step.eos.rank for step in scored if step.eos], scored, "y"))
-    figure.add_trace(_line([step.eos.logit for step in scored if step.eos], scored, "y2"))
-    for place, name in enumerate([None, *(row.stage for row in shut_out(steps))]):
-        figure.add_trace(_marks([step for step in scored if step.eos and step.eos.cut_by == name], name, place))
-    figure.add_shape(
-        type="line", x0=selected, x1=selected, y0=0, y1=1, yref="paper",
-        line={"color": "var(--accent)", "width": 1},
-    )  # fmt: skip
-    return figure
 
 
-def _line(values: Sequence[float], steps: Sequence[Stepped], axis: str) -> go.Scatter:
-    return go.Scatter(
-        x=[step.step for step in steps],
-        y=list(values),
-        yaxis=axis,
-        mode="lines",
-        line={"color": "var(--ink)" if axis == "y2" else "var(--faint)", "width": 1.4},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+def _line(values: Sequence[float], steps: Sequence[Stepped], axis: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "x": [step.step for step in steps],
+        "y": list(values),
+        "yaxis": axis,
+        "mode": "lines",
+        "line": {"color": "var(--ink)" if axis == "y2" else "var(--faint)", "width": 1.4},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
 
 
-def _marks(steps: Sequence[Stepped], cut_by: str | None, place: int) -> go.Scatter:
+def _marks(steps: Sequence[Stepped], cut_by: str | None, place: int) -> dict[str, Any]:
     say = words("stopping")
     symbol, color = ("circle", "var(--ink)") if cut_by is None else CUT_MARKS[(place - 1) % len(CUT_MARKS)]
-    return go.Scatter(
-        x=[step.step for step in steps],
-        y=[step.eos.rank for step in steps if step.eos],
-        mode="markers",
-        name=say.text("open") if cut_by is None else say.text("cut_by", stage=stage_name(cut_by)),
-        marker={"symbol": symbol, "size": 7, "color": color, "line": {"color": color, "width": 1.6}},
-        customdata=[{"position": step.position} for step in steps],
-        hovertext=[_hover(step) for step in steps],
-        hoverinfo="text",
-        showlegend=bool(steps),
-    )
+    return {
+        "type": "scatter",
+        "x": [step.step for step in steps],
+        "y": [step.eos.rank for step in steps if step.eos],
+        "mode": "markers",
+        "name": say.text("open") if cut_by is None else say.text("cut_by", stage=stage_name(cut_by)),
+        "marker": {"symbol": symbol, "size": 7, "color": color, "line": {"color": color, "width": 1.6}},
+        "customdata": [{"position": step.position} for step in steps],
+        "hovertext": [_hover(step) for step in steps],
+        "hoverinfo": "text",
+        "showlegend": bool(steps),
+    }
 
 
 def _hover(step: Stepped) -> str:

@@ -15,7 +15,7 @@ def build(elem_id: str, label: str) -> gr.HTML:
 
 
 def value(
-    figure: go.Figure,
+    figure: go.Figure | dict[str, Any],
     *,
     label: str,
     height: int,
@@ -26,18 +26,18 @@ def value(
     r"""The chart.
 
     Args:
-        figure: texts in it are plain (markup is shown as written, "\n" breaks a line); only hovertemplate and
-            texttemplate are markup, so they must never hold a token. Colours may be `var(--accent)` and the like.
+        figure: a figure, or the same as {"data": …, "layout": …}. Texts in it are plain (markup is shown as written,
+            "\n" breaks a line); only hovertemplate and texttemplate are markup, so they must never hold a token.
+            Colours may be `var(--accent)` and the like.
         label: what a screen reader says in place of the picture.
         height: in pixels.
         width: the least width in pixels; on a narrower screen the chart scrolls inside its box.
         numbers: a `table.value` folded under the chart, under the heading `title`.
     """
-    drawing = json.loads(figure.to_json())
-    drawing["layout"].pop("template", None)
-    drawing["layout"]["height"] = height
+    drawing = figure if isinstance(figure, dict) else json.loads(figure.to_json())
+    layout = {key: part for key, part in drawing["layout"].items() if key != "template"} | {"height": height}
     return {
-        "figure": host.item({"data": drawing["data"], "layout": drawing["layout"]}),
+        "figure": host.item({"data": drawing["data"], "layout": layout}),
         "label": label,
         "height": height,
         "width": width,

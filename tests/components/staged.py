@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from components.panel import View
 from engine import numerics
 from engine.trace import Draw, Stage, Stepped
 
-from .handmade import VOCABULARY, make_facts, make_step
+from .handmade import VOCABULARY, make_experiment, make_facts, make_step, make_trace, make_view
 
 #: A stage: its name, its parameters, the logits of the whole vocabulary after it.
 Staged = tuple[str, dict[str, Any], np.ndarray]
 CUT = -np.inf
+VOCAB = 24
 
 
 def staged_step(
@@ -57,3 +59,32 @@ def cut_below(logits: np.ndarray, kept: int) -> np.ndarray:
     """Only the `kept` best stay, as top-k does."""
     border = np.sort(logits)[-kept]
     return np.where(logits >= border, logits, CUT).astype(np.float32)
+
+
+def random_logits(seed: int, scale: float = 3.0) -> np.ndarray:
+    """Logits of the hand-made vocabulary."""
+    return np.random.default_rng(seed).normal(0, scale, VOCAB).astype(np.float32)
+
+
+def chain(seed: int = 0, kept: int = 5) -> list[Staged]:
+    """Temperature 0.7, then top-k."""
+    own = random_logits(seed)
+    warm = own / np.float32(0.7)
+    few = cut_below(warm, kept)
+    return [("logits", {}, own), ("temperature", {"temperature": 0.7}, warm), ("top_k", {"top_k": kept}, few)]
+
+
+def best(stages: Sequence[Staged]) -> int:
+    return int(stages[-1][2].argmax())
+
+
+def view_of(step: Stepped, *, experiment: Any = None, probe: Any = None, query: str = "") -> View:
+    """A view whose selected step is `step`, with two plain steps before it."""
+    trace = make_trace(answer=(15, 16), stop=False)
+    trace = dataclasses.replace(trace, events=(*trace.events, step), experiment=experiment or make_experiment())
+    return dataclasses.replace(make_view(trace, query=query), probe=probe)
+
+
+def texts(figure: Any) -> list[str]:
+    """The annotations of a figure."""
+    return [note.text for note in figure.layout.annotations]

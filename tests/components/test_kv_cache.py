@@ -1,6 +1,7 @@
 import dataclasses
 
 import gradio as gr
+import plotly.graph_objects as go
 import pytest
 
 from components import kv_cache, kv_growth
@@ -125,7 +126,7 @@ def test_the_line_of_a_sliding_model_bends_at_its_window():
 def test_the_chart_is_the_parts_in_one_unit_with_the_step_marked():
     view = reused_view(8)
     step = view.steps[3]
-    figure = growth_figure(view, step)
+    figure = go.Figure(growth_figure(view, step))
     drawn = [round(value * 1024) for trace in figure.data for value in trace.y]
     assert drawn == [held for part in kv_growth.select(view) for held in part.bytes_held]
     assert figure.layout.yaxis.title.text == "KiB"

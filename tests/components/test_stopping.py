@@ -1,6 +1,7 @@
 import dataclasses
 
 import gradio as gr
+import plotly.graph_objects as go
 import pytest
 
 from components import stopping
@@ -53,7 +54,7 @@ def pieces(*tokens: bytes, held=None, texts=None):
 
 
 def test_the_chart_is_the_ranks_of_the_trace_with_one_on_top(view):
-    figure = eos_figure(view.steps, selected=2)
+    figure = go.Figure(eos_figure(view.steps, selected=2))
     low, high = figure.layout.yaxis.range
     assert low > high, "rank 1 is on top"
     by_step = {step.step: step for step in view.steps}
@@ -68,7 +69,7 @@ def test_the_chart_is_the_ranks_of_the_trace_with_one_on_top(view):
 
 def test_steps_where_a_stage_cut_the_token_are_marked_with_its_name():
     steps = eos_steps([(900, "top_k"), (5, "top_p"), (1, None), (40, "top_k")])
-    named = {trace.name: list(trace.x) for trace in eos_figure(steps, 0).data if trace.customdata}
+    named = {trace.name: list(trace.x) for trace in go.Figure(eos_figure(steps, 0)).data if trace.customdata}
     assert named == {"can be drawn": [2], "cut by top-k": [0, 3], "cut by top-p": [1]}
     rows = read(eos_numbers(steps, 1))["rows"]
     assert [text_of(row[-1]) for row in rows] == ["top-k", "top-p", "", "top-k"]
@@ -95,7 +96,7 @@ def test_a_signal_that_was_never_shut_out():
 def test_a_model_without_an_end_token_says_so(view):
     steps = tuple(dataclasses.replace(step, eos=None) for step in view.steps)
     assert shut_out_table(steps, [])["caption"] == "This model has no end-of-sequence token."
-    assert len(eos_figure(steps, 0).data) >= 1
+    assert len(go.Figure(eos_figure(steps, 0)).data) >= 1
 
 
 def test_the_penalty_on_the_end_token_itself_is_told():

@@ -1,0 +1,155 @@
+import math
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from components.sampling_bars import bars_figure
+from components.sampling_candidates import RANKED, cut_stage, most_moved, rank_at, shown
+from components.sampling_slope import slope_figure
+from components.sampling_tables import candidates_table
+from components.widgets.host import read
+from engine.stages.candidates import FOLLOWED
+
+from .staged import VOCAB, best, chain, random_logits, staged_step, texts
+
+
+def test_each_line_is_its_candidates_way_through_the_stages_and_ends_where_it_was_cut():
+    stages = chain()
+    step = staged_step(stages, token=best(stages))
+    figure = go.Figure(slope_figure(step))
+    drawn = {}
+    for trace in figure.data:
+        token_id = trace.customdata[0]["token_id"]
+        index = int((step.candidate_ids == token_id).argmax())
+        drawn[token_id] = trace
+        end = cut_stage(step, index)
+        expected = [math.sqrt(p) for p in step.probabilities[:end, index]]
+        assert list(trace.y) == pytest.approx(expected, abs=1e-5)
+        assert list(trace.x) == list(range(len(expected)))
+        assert {key["token_id"] for key in trace.customdata} == {token_id}
+    assert set(drawn) == {int(step.candidate_ids[i]) for i in shown(step)}
+    assert drawn[step.token_id].line.color == "var(--accent)"
+    assert figure.data[-1].customdata[0]["token_id"] == step.token_id, "the chosen line lies on top"
+
+
+def test_heads_give_kept_counts_entropy_and_mass():
+    stages = chain(kept=5)
+    step = staged_step(stages, token=best(stages))
+    heads = texts(go.Figure(slope_figure(step)))
+    removed = 100 * step.stages[2].mass_removed
+    assert "top-k 5" in heads
+    assert f"5 kept\nH {step.stages[2].entropy:.2f} · −{removed:.1f}%" in heads
+    assert [f"24 kept\nH {stage.entropy:.2f}" in heads for stage in step.stages[:2]] == [True, True]
+
+
+def test_every_cut_line_carries_its_token_at_the_end():
+    stages = chain(kept=3)
+    step = staged_step(stages, token=best(stages))
+    cut = [i for i in shown(step) if cut_stage(step, i) is not None]
+    assert cut
+    ends = [text for text in texts(go.Figure(slope_figure(step))) if text.startswith("✕ ")]
+    assert len(ends) == len(cut)
+
+
+def test_labels_at_each_end_do_not_overlap():
+    stages = [("logits", {}, np.zeros(VOCAB, np.float32)), ("top_k", {"top_k": 24}, np.zeros(VOCAB, np.float32))]
+    step = staged_step(stages, token=3)  # all lines lie on each other
+    figure = go.Figure(slope_figure(step))
+    pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / figure.layout.yaxis.range[1]
+    for anchor in ("left", "right"):
+        places = [note.y * pixels - note.ay for note in figure.layout.annotations if note.xanchor == anchor]
+        gaps = np.diff(sorted(places))
+        assert len(places) >= 8
+        assert (gaps >= 14.9).all()
+
+
+def test_labels_of_cut_lines_lie_under_the_lines_that_go_on():
+    stages = chain(kept=3)
+    step = staged_step(stages, token=best(stages))
+    figure = go.Figure(slope_figure(step))
+    pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / figure.layout.yaxis.range[1]
+    survivors = [trace for trace in figure.data if len(trace.x) == len(step.stages)]
+    lowest = min(min(trace.y[1:]) for trace in survivors) * pixels
+    cut = [note.y * pixels - note.ay for note in figure.layout.annotations if note.text.startswith("✕")]
+    assert len(cut) == 5
+    assert max(cut) < lowest
+
+
+def test_what_moved_most_is_told_apart():
+    own = np.full(VOCAB, -9.0, np.float32)
+    own[:4] = [4.0, 3.0, 2.0, 1.0]
+    lower = own.copy()
+    lower[0] = 1.5  # from first to third
+    step = staged_step([("logits", {}, own), ("repetition_penalty", {"repetition_penalty": 2.0}, lower)], token=1)
+    moved = most_moved(step, shown(step))
+    assert moved is not None
+    assert step.candidate_ids[moved] == 0
+    blue = [trace for trace in go.Figure(slope_figure(step)).data if trace.line.color == "var(--system)"]
+    assert [trace.customdata[0]["token_id"] for trace in blue] == [0]
+
+
+def test_the_models_own_favourites_are_shown_wherever_they_ended():
+    own = random_logits(1)
+    punished = own.copy()
+    punished[own.argmax()] = own.min() - 5
+    step = staged_step([("logits", {}, own), ("repetition_penalty", {"repetition_penalty": 9.0}, punished)], token=3)
+    assert step.candidate_ids[shown(step)[0]] == own.argmax()
+    assert 3 in step.candidate_ids[shown(step)]
+
+
+# Before and after, and the tables.
+
+
+def test_bars_hold_the_probabilities_before_and_after():
+    stages = chain()
+    step = staged_step(stages, token=best(stages))
+    before, after = go.Figure(bars_figure(step)).data
+    indices = shown(step)
+    assert list(before.x) == pytest.approx(step.probabilities[0, indices].tolist(), abs=1e-6)
+    assert list(after.x) == pytest.approx(step.probabilities[-1, indices].tolist(), abs=1e-6)
+    assert [key["token_id"] for key in before.customdata] == step.candidate_ids[indices].tolist()
+
+
+def test_the_bars_axis_ends_at_the_whole():
+    own = np.full(VOCAB, -9.0, np.float32)
+    own[3] = 9.0
+    figure = go.Figure(bars_figure(staged_step([("logits", {}, own)], token=3)))
+    assert list(figure.layout.xaxis.tickvals)[:3] == pytest.approx([0, 0.2, 0.4])
+    assert max(figure.layout.xaxis.tickvals) <= 1
+    assert figure.layout.xaxis.range[1] > 1
+
+
+def test_every_dropped_bar_names_the_stage_that_dropped_it():
+    stages = chain(kept=3)
+    step = staged_step(stages, token=best(stages))
+    for i, text in zip(shown(step), texts(go.Figure(bars_figure(step))), strict=True):
+        assert ("✕ top-k 3" in text) == (cut_stage(step, i) is not None)
+
+
+def test_the_table_gives_every_candidate_with_the_stage_that_cut_it():
+    stages = chain(kept=4)
+    step = staged_step(stages, token=best(stages))
+    value = read(candidates_table(step))
+    assert len(value["rows"]) == len(step.candidate_ids)
+    for row, key in zip(value["rows"], value["keys"], strict=True):
+        cells = [cell if isinstance(cell, str) else cell[0] for cell in row]
+        index = int((step.candidate_ids == key["token_id"]).argmax())
+        cut = cut_stage(step, index)
+        assert cells[1] == str(key["token_id"])
+        assert cells[3] == f"{step.logits[0, index]:.2f}"
+        assert cells[-1] == ("" if cut is None else "top-k 4")
+        assert (cells[-3], cells[-2]) == ("−∞", "✕") if cut is not None else cells[-2] != "✕"
+    assert value["keys"][value["selected"]] == {"token_id": step.token_id}
+
+
+def test_ranks_are_of_the_whole_vocabulary_or_not_given():
+    assert RANKED == FOLLOWED
+    for seed in range(20):
+        stages = chain(seed, kept=6)
+        step = staged_step(stages, token=int(np.random.default_rng(seed).integers(VOCAB)))
+        for stage, (_, _, row) in enumerate(stages):
+            for index, token_id in enumerate(step.candidate_ids):
+                true = int((row > row[token_id]).sum()) + 1
+                known = np.isfinite(row[token_id]) and true <= RANKED
+                assert rank_at(step, index, stage) == (true if known else None)
