@@ -14,6 +14,7 @@ from engine.facts import LayerKind, ModelFacts, kv_bytes_per_token
 from engine.trace import Shape, Stepped
 
 PRECISIONS = (("fp32", 4), ("bf16", 2))
+ROUNDING = 1e-3  # logits of one float32 forward differ by less when its sums are taken in another order
 LONG = 131_072  # positions of the last column: what a long context costs
 
 
@@ -166,7 +167,10 @@ def uncached_table(found: Any) -> dict[str, Any]:
         )
     ]
     key = "uncached_same" if found.same_best else "uncached_other"
-    return table.value(columns, rows, caption=say.text(key, step=found.step, difference=found.max_difference))
+    caption = say.text(key, step=found.step, difference=found.max_difference)
+    if found.max_difference < ROUNDING:
+        caption = f"{caption} {say.text('uncached_rounding')}"
+    return table.value(columns, rows, caption=caption)
 
 
 def _positions_row(facts: ModelFacts, tokens: int) -> list[Cell | str]:

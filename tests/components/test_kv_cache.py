@@ -171,7 +171,8 @@ def test_both_ways_of_one_step_side_by_side(view):
     value = read(uncached_table(found))
     assert texts(value["rows"]) == [["with the cache", "24", "1", "50 ms"], ["without", "0", "25", "400 ms"]]
     assert value["rows"][0][-1][2] == 0.125
-    assert "3.2e-05" in value["caption"]
+    assert "3.2e-05. That is rounding" in value["caption"]
+    assert "rounding" not in uncached_table(dataclasses.replace(found, max_difference=0.5))["caption"]
     assert "different tokens" in uncached_table(dataclasses.replace(found, same_best=False))["caption"]
     assert "Press the button" in uncached_table(None)["caption"]
 
@@ -182,7 +183,7 @@ def test_both_ways_of_one_step_side_by_side(view):
 def test_the_rail_shows_what_the_cache_holds(view):
     (station,) = kv_cache.stations(view)
     assert station.result == "3.25 KiB"
-    assert station.note == "+128 B a token"
+    assert station.note == "+128 B"
     assert kv_cache.stations(make_view(make_trace(answer=())))[0].result == "–"
 
 
