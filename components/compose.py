@@ -6,6 +6,9 @@ from typing import Any
 from engine.experiment import Experiment
 from engine.trace import Trace
 
+#: What a field shows for a cut that is off. A number field without a value says 0 once it is on the page.
+OFF = {"top_k": 0, "top_p": 1, "min_p": 0, "typical_p": 1}
+
 
 def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """The experiment, as JSON values, that the form and the messages describe; not yet validated.
@@ -18,10 +21,10 @@ def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[s
         "sampling": {
             "do_sample": form["do_sample"],
             "temperature": form["temperature"],
-            "top_k": whole(form["top_k"]),
-            "top_p": form["top_p"],
-            "min_p": form["min_p"],
-            "typical_p": form["typical_p"],
+            "top_k": _cut(form, "top_k"),
+            "top_p": _cut(form, "top_p"),
+            "min_p": _cut(form, "min_p"),
+            "typical_p": _cut(form, "typical_p"),
             "repetition_penalty": form["repetition_penalty"],
             "no_repeat_ngram_size": whole(form["no_repeat_ngram_size"]),
             "min_new_tokens": whole(form["min_new_tokens"]),
@@ -52,10 +55,7 @@ def form_values(experiment: Experiment) -> dict[str, Any]:
     return {
         "do_sample": sampling.do_sample,
         "temperature": sampling.temperature,
-        "top_k": sampling.top_k,
-        "top_p": sampling.top_p,
-        "min_p": sampling.min_p,
-        "typical_p": sampling.typical_p,
+        **{name: off if getattr(sampling, name) is None else getattr(sampling, name) for name, off in OFF.items()},
         "repetition_penalty": sampling.repetition_penalty,
         "no_repeat_ngram_size": sampling.no_repeat_ngram_size,
         "min_new_tokens": sampling.min_new_tokens,
@@ -103,6 +103,12 @@ def lines(text: str | None) -> list[str]:
         for line in (text or "").replace("\r\n", "\n").split("\n")
         if line
     ]
+
+
+def _cut(form: Mapping[str, Any], name: str) -> Any:
+    """The setting of a cut, None where it is off."""
+    value = whole(form[name]) if name == "top_k" else form[name]
+    return None if value == OFF[name] else value
 
 
 def _without_empty(value: dict[str, Any]) -> dict[str, Any]:

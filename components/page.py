@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import gradio as gr
 
-from components import PANELS
 from components.checks import checks
 from components.copy import words
 from components.panel import Panel, View
+from components.panels import PANELS
 from components.settings_form import SettingsForm
 from components.status import stations as status_stations
 from components.transcript_strip import conversation, timeline

@@ -41,6 +41,13 @@ def test_form_and_back_gives_the_same_experiment(name: str) -> None:
     assert again == given
 
 
+def test_a_cut_that_is_off_shows_a_number_and_every_number_field_has_one() -> None:
+    """Gradio's number field without a value turns into 0 once it is shown, and a typical-p of 0 is refused."""
+    form = form_values(experiment())
+    assert (form["top_k"], form["top_p"], form["min_p"], form["typical_p"]) == (0, 1, 0, 1)
+    assert not [name for name, value in form.items() if value is None]
+
+
 @pytest.mark.parametrize(
     ("field", "typed", "path"),
     [
@@ -48,6 +55,7 @@ def test_form_and_back_gives_the_same_experiment(name: str) -> None:
         ("temperature", float("nan"), "sampling.temperature"),
         ("top_k", 1.5, "sampling.top_k"),
         ("top_p", 2, "sampling.top_p"),
+        ("typical_p", 0, "sampling.typical_p"),
         ("seed", "abc", "sampling.seed"),
         ("max_new_tokens", 0, "stop.max_new_tokens"),
         ("suppress_tokens", "12, x", "sampling.suppress_tokens[1]"),

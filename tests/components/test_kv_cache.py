@@ -4,9 +4,17 @@ import gradio as gr
 import plotly.graph_objects as go
 import pytest
 
-from components import kv_cache, kv_growth
-from components.kv_growth import growth_figure
-from components.kv_tables import formula_table, formula_text, layer_runs, layers_table, models_table, uncached_table
+from components.kv_cache import growth as kv_growth
+from components.kv_cache import panel as kv_cache
+from components.kv_cache.growth import growth_figure
+from components.kv_cache.tables import (
+    formula_table,
+    formula_text,
+    layer_runs,
+    layers_table,
+    models_table,
+    uncached_table,
+)
 from components.widgets.host import read
 from engine.catalog import load_catalog
 from engine.probes.uncached import Uncached

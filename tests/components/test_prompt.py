@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from components import prompt
-from components.prompt_compare import Answer, answer_of, compare_value
+from components.prompt import panel as prompt
+from components.prompt.compare import Answer, answer_of, compare_value
 from components.visible import running_text
 from engine.trace import Span
 from tests.components.handmade import PROMPT, make_experiment, make_facts, make_rendered, make_trace, make_view

@@ -4,7 +4,11 @@ import json
 
 import pytest
 
-from components import checks, prompt, run_table, tensors, tokens
+from components import checks
+from components.prompt import panel as prompt
+from components.run_table import panel as run_table
+from components.tensors import panel as tensors
+from components.tokens import panel as tokens
 from tests.components.handmade import make_view
 
 

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from components import run_table
-from components.mistakes import evidence, mistakes_value
-from components.parity_table import MAX_ROWS, parity_value
-from components.run_stages import PROCESSORS
+from components.run_table import panel as run_table
+from components.run_table.mistakes import evidence, mistakes_value
+from components.run_table.parity import MAX_ROWS, parity_value
+from components.run_table.stages import PROCESSORS
 from engine.experiment import TRANSFORMERS_ORDER
 from engine.trace import Stage
 from tests.components.handmade import make_rendered, make_shapes, make_step, make_trace, make_view

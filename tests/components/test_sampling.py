@@ -5,13 +5,13 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from components import sampling
-from components.sampling_candidates import stage_label
-from components.sampling_draw import draw_figure, interval_numbers, intervals
-from components.sampling_lookup import lookup_table
-from components.sampling_notes import notes
-from components.sampling_slope import slope_figure
-from components.sampling_tables import candidates_table
+from components.sampling import panel as sampling
+from components.sampling.candidates import stage_label
+from components.sampling.draw import draw_figure, interval_numbers, intervals
+from components.sampling.lookup import lookup_table
+from components.sampling.notes import notes
+from components.sampling.slope import slope_figure
+from components.sampling.tables import candidates_table
 from components.widgets.host import read
 from engine.experiment import ExperimentError
 from engine.stages.candidates import FOLLOWED

@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components import sampling
 from components.panel import View
-from components.repetition import context_ids, origin, penalty_hits, repeated_ngrams
-from components.sampling_notes import _effect, notes
-from components.sampling_tables import penalty_table
+from components.sampling import panel as sampling
+from components.sampling.notes import _effect, notes
+from components.sampling.repetition import context_ids, origin, penalty_hits, repeated_ngrams
+from components.sampling.tables import penalty_table
 from components.widgets.host import read
 
 from .handmade import make_rendered

@@ -4,10 +4,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from components.sampling_bars import bars_figure
-from components.sampling_candidates import RANKED, cut_stage, most_moved, rank_at, shown
-from components.sampling_slope import slope_figure
-from components.sampling_tables import candidates_table
+from components.sampling.bars import bars_figure
+from components.sampling.candidates import RANKED, cut_stage, most_moved, rank_at, shown
+from components.sampling.slope import slope_figure
+from components.sampling.tables import candidates_table
 from components.widgets.host import read
 from engine.stages.candidates import FOLLOWED
 

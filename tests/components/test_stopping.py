@@ -4,11 +4,11 @@ import gradio as gr
 import plotly.graph_objects as go
 import pytest
 
-from components import stopping
-from components.byte_buffer import first_visible, held_after, locate
-from components.stopping_eos import eos_figure, eos_numbers, ranges, shut_out, shut_out_table
-from components.stopping_reasons import reasons, reasons_table
-from components.stopping_text import answer_strip, buffer_table
+from components.stopping import panel as stopping
+from components.stopping.byte_buffer import first_visible, held_after, locate
+from components.stopping.eos import eos_figure, eos_numbers, ranges, shut_out, shut_out_table
+from components.stopping.reasons import reasons, reasons_table
+from components.stopping.text import answer_strip, buffer_table
 from components.widgets.host import read
 from engine.trace import Stopped
 

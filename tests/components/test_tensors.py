@@ -3,9 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from components import tensors
-from components.causal_mask import MAX_SIDE, causal_mask, mask_values
-from components.tensors import elided
+from components.tensors import panel as tensors
+from components.tensors.causal_mask import MAX_SIDE, causal_mask, mask_values
+from components.tensors.panel import elided
 from tests.components.handmade import make_rendered, make_shapes, make_step, make_trace, make_view
 from tests.components.reading import read, station
 

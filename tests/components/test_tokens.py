@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from components import tokens
-from components.characters import characters_touched
+from components.tokens import panel as tokens
+from components.tokens.characters import characters_touched
 from components.visible import visible_bytes
 from tests.components.handmade import ANSWER, PROMPT, make_rendered, make_step, make_trace, make_view
 from tests.components.reading import read, station

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from components.vocabulary import mark_uses, marks_value, role_names, same_words, vocabulary_value
+from components.tokens.vocabulary import mark_uses, marks_value, role_names, same_words, vocabulary_value
 from engine.facts import SpecialMark
 from tests.components.handmade import make_facts, make_rendered
 from tests.components.reading import read

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from components.copy import words
-from components.repetition import penalty_hits
-from components.sampling_candidates import (
+from components.sampling.candidates import (
     by_raw_probability,
     chosen_index,
     cut_stage,
@@ -15,7 +14,8 @@ from components.sampling_candidates import (
     rank_text,
     stage_label,
 )
-from components.sampling_notes import places_text
+from components.sampling.notes import places_text
+from components.sampling.repetition import penalty_hits
 from components.units import probability_text
 from components.visible import visible_bytes
 from components.widgets import table

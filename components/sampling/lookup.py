@@ -6,7 +6,7 @@ import numpy as np
 
 from components.copy import words
 from components.panel import View
-from components.sampling_candidates import stage_label
+from components.sampling.candidates import stage_label
 from components.units import probability_text
 from components.visible import visible, visible_bytes
 from components.widgets import table

@@ -8,7 +8,7 @@ from typing import Any
 from components.copy import words
 from components.drawing import Drawing, drawing
 from components.figures import AXIS
-from components.sampling_candidates import stage_name
+from components.sampling.candidates import stage_name
 from components.units import probability_text
 from components.visible import visible_bytes
 from components.widgets import table

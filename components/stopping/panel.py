@@ -7,9 +7,9 @@ import gradio as gr
 from components.copy import words
 from components.heading import titled
 from components.panel import View
-from components.stopping_eos import HEIGHT, eos_figure, eos_numbers, shut_out_table
-from components.stopping_reasons import reasons_table, stopped_at
-from components.stopping_text import answer_strip, buffer_table
+from components.stopping.eos import HEIGHT, eos_figure, eos_numbers, shut_out_table
+from components.stopping.reasons import reasons_table, stopped_at
+from components.stopping.text import answer_strip, buffer_table
 from components.visible import visible
 from components.widgets import chart_host, table, token_strip
 from components.widgets.rail import Station

@@ -6,10 +6,10 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.mistakes import mistakes_value
 from components.panel import View
-from components.parity_table import parity_value
-from components.run_stages import StageRow, step_rows, turn_rows
+from components.run_table.mistakes import mistakes_value
+from components.run_table.parity import parity_value
+from components.run_table.stages import StageRow, step_rows, turn_rows
 from components.status import time_to_first_token, tokens_per_second
 from components.units import seconds_text
 from components.widgets import table

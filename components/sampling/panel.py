@@ -7,15 +7,15 @@ import gradio as gr
 from components.copy import words
 from components.heading import titled
 from components.panel import View
-from components.sampling_bars import bars_figure, bars_height
-from components.sampling_candidates import token_label
-from components.sampling_draw import HEIGHT as DRAW_HEIGHT
-from components.sampling_draw import draw_figure, interval_numbers
-from components.sampling_lookup import lookup_table
-from components.sampling_notes import notes
-from components.sampling_slope import HEIGHT as SLOPE_HEIGHT
-from components.sampling_slope import least_width, slope_figure
-from components.sampling_tables import candidates_table, penalty_table
+from components.sampling.bars import bars_figure, bars_height
+from components.sampling.candidates import token_label
+from components.sampling.draw import HEIGHT as DRAW_HEIGHT
+from components.sampling.draw import draw_figure, interval_numbers
+from components.sampling.lookup import lookup_table
+from components.sampling.notes import notes
+from components.sampling.slope import HEIGHT as SLOPE_HEIGHT
+from components.sampling.slope import least_width, slope_figure
+from components.sampling.tables import candidates_table, penalty_table
 from components.units import probability_text
 from components.widgets import chart_host, rail, table, token_strip
 from components.widgets.rail import Station

@@ -8,10 +8,10 @@ import gradio as gr
 import numpy as np
 import numpy.typing as npt
 
-from components.causal_mask import mask_values
 from components.copy import words
 from components.heading import titled
 from components.panel import View
+from components.tensors.causal_mask import mask_values
 from components.widgets import heatmap, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column

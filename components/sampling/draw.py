@@ -5,7 +5,7 @@ from typing import Any
 
 from components.copy import words
 from components.drawing import Drawing, drawing
-from components.sampling_candidates import SHOWN_SURVIVORS, surviving, token_label
+from components.sampling.candidates import SHOWN_SURVIVORS, surviving, token_label
 from components.units import probability_text
 from components.widgets import table
 from components.widgets.table import Cell, Column

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.byte_buffer import Held, first_visible, held_after, running
 from components.copy import words
 from components.panel import View
+from components.stopping.byte_buffer import Held, first_visible, held_after, running
 from components.visible import running_text, visible, visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column

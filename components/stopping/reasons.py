@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.byte_buffer import locate
 from components.copy import words
 from components.panel import View
-from components.sampling_candidates import stage_name
+from components.sampling.candidates import stage_name
+from components.stopping.byte_buffer import locate
 from components.units import probability_text
 from components.visible import visible, visible_bytes
 from components.widgets import table

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from components.copy import words
 from components.panel import View
-from components.repetition import Hit, penalty_hits, repeated_ngrams
-from components.sampling_candidates import rank_text, stage_label, stage_name, token_label
+from components.sampling.candidates import rank_text, stage_label, stage_name, token_label
+from components.sampling.repetition import Hit, penalty_hits, repeated_ngrams
 from components.units import probability_text
 from components.visible import visible_bytes
 from components.widgets.token_strip import Group

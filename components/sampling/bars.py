@@ -3,7 +3,7 @@
 from typing import Any
 
 from components.drawing import Drawing, drawing
-from components.sampling_candidates import chosen_index, cut_stage, shown, stage_label, token_label
+from components.sampling.candidates import chosen_index, cut_stage, shown, stage_label, token_label
 from components.units import probability_text
 from engine.trace import Stepped
 

@@ -6,8 +6,8 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.kv_growth import HEIGHT, growth_figure, growth_numbers
-from components.kv_tables import formula_table, layers_table, models_table, uncached_table
+from components.kv_cache.growth import HEIGHT, growth_figure, growth_numbers
+from components.kv_cache.tables import formula_table, layers_table, models_table, uncached_table
 from components.panel import View
 from components.units import bytes_text
 from components.visible import visible_bytes

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from components.sampling_candidates import RANKED, by_raw_probability, rank_at
+from components.sampling.candidates import RANKED, by_raw_probability, rank_at
 from engine.trace import Rendered, Stepped
 
 Origin = Literal["default_system", "system", "user", "assistant", "tool", "scaffold", "answer"]

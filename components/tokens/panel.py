@@ -8,14 +8,14 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components.characters import characters_touched, is_whole
 from components.copy import words
 from components.heading import titled
 from components.panel import View
 from components.roles import role_colour
+from components.tokens.characters import characters_touched, is_whole
+from components.tokens.vocabulary import marks_value, vocabulary_value
 from components.transcript_strip import position_role
 from components.visible import visible, visible_bytes
-from components.vocabulary import marks_value, vocabulary_value
 from components.widgets import table
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column, Tone

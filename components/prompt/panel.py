@@ -10,7 +10,7 @@ import gradio as gr
 from components.copy import words
 from components.heading import titled
 from components.panel import View
-from components.prompt_compare import Answer, answer_of, compare_value
+from components.prompt.compare import Answer, answer_of, compare_value
 from components.roles import role_colour
 from components.visible import running_text
 from components.widgets import table, token_strip
