@@ -31,7 +31,7 @@ def entropy(log_probabilities: Array) -> npt.NDArray[np.float64]:
 
 def rank(logits: Array, token_id: int) -> int:
     """1 = best: one more than the number of strictly greater logits. `logits` is one row [vocab]."""
-    return int((logits > logits[token_id]).sum()) + 1
+    return int(np.count_nonzero(logits > logits[token_id])) + 1
 
 
 def top_k(values: Array, k: int) -> npt.NDArray[np.int64]:

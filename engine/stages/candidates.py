@@ -1,10 +1,10 @@
 """Which tokens of a step are worth keeping, and what every stage made of them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from engine import numerics
 from engine.stages.snapshots import Snapshot
@@ -27,22 +27,22 @@ def follow(snapshots: Sequence[Snapshot], always: Sequence[int], count: int = FO
     """The best `count` tokens of the first and of the last stage, and those of `always`, through all stages."""
     ids = set(always)
     for snapshot in (snapshots[0], snapshots[-1]):
-        row = snapshot.logits.numpy(force=True)
-        if snapshot.stage.kept == len(row):
-            ids.update(numerics.top_k(row, count).tolist())
-        else:
-            # A row that is mostly −inf is slow to partition.
-            left = np.flatnonzero(row > -np.inf)
-            ids.update(left[numerics.top_k(row[left], count)].tolist())
+        ids.update(_best(snapshot, count))
     return scores_of(snapshots, sorted(ids))
+
+
+def _best(snapshot: Snapshot, count: int) -> list[int]:
+    row = snapshot.logits if snapshot.left is None else snapshot.logits[snapshot.left]
+    best = numerics.top_k(row.numpy(force=True), count)
+    found: list[int] = (best if snapshot.left is None else snapshot.left.numpy(force=True)[best]).tolist()
+    return found
 
 
 def scores_of(snapshots: Sequence[Snapshot], ids: Sequence[int]) -> Candidates:
     """The given tokens through all stages."""
-    index = torch.tensor(list(ids), dtype=torch.long, device=snapshots[0].logits.device)
-    logits = torch.stack([snapshot.logits[index] for snapshot in snapshots]).numpy(force=True)
-    probabilities = torch.stack([snapshot.probabilities(index) for snapshot in snapshots]).numpy(force=True)
-    found = index.numpy(force=True)
+    found = np.array(list(ids), dtype=np.int64)
+    logits = np.stack([snapshot.logits.numpy(force=True)[found] for snapshot in snapshots])
+    probabilities = np.stack([snapshot.probabilities(found) for snapshot in snapshots])
     order = np.lexsort((found, -logits[0], -probabilities[-1]))
     return Candidates(ids=found[order].astype(np.int32), logits=logits[:, order], probabilities=probabilities[:, order])
 
@@ -52,17 +52,17 @@ def best_eos(snapshots: Sequence[Snapshot], eos_ids: Sequence[int]) -> EosScore 
     if not eos_ids:
         return None
     own = snapshots[0]
-    index = torch.tensor(list(eos_ids), dtype=torch.long, device=own.logits.device)
-    token_id = eos_ids[int(torch.argmax(own.logits[index]))]
+    row = own.logits.numpy(force=True)
+    token_id = max(eos_ids, key=lambda token: float(row[token]))
     return EosScore(
         token_id=token_id,
-        logit=float(own.logits[token_id]),
-        probability=float(own.probabilities(index.new_tensor([token_id]))),
-        rank=int(torch.count_nonzero(own.logits > own.logits[token_id])) + 1,
+        logit=float(row[token_id]),
+        probability=float(own.probabilities(np.array(token_id))),
+        rank=numerics.rank(row, token_id),
         cut_by=cut_by(snapshots, token_id),
     )
 
 
 def cut_by(snapshots: Sequence[Snapshot], token_id: int) -> str | None:
     """The stage that gave the token −inf; None while it can still be drawn."""
-    return next((item.stage.name for item in snapshots if float(item.logits[token_id]) == -torch.inf), None)
+    return next((item.stage.name for item in snapshots if float(item.logits[token_id]) == -math.inf), None)

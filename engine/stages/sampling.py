@@ -25,9 +25,11 @@ def draw(scores: torch.Tensor, generator: torch.Generator) -> Draw:
     winner = int(torch.argmax(speeds, dim=-1))
     row = probabilities[0]
     won = row[winner]
-    # Before the winner on the cumulative line: likelier tokens, and equally likely ones of a lower id.
-    ahead = row[row > won].sum(dtype=torch.float64) + won.double() * (row[:winner] == won).sum()
-    total = row.sum(dtype=torch.float64)
+    # Up to the winner on the cumulative line: likelier tokens, and equally likely ones of a lower id.
+    above = torch.nonzero(row >= won).flatten()
+    likely = row[above].double()
+    ahead = likely[(likely > won) | (above < winner)].sum()
+    total = row.sum()
     low, high = float(ahead / total), min(1.0, float((ahead + won) / total))
     race_time = 1.0 / float(speeds[0, winner])
     speeds[0, winner] = 0

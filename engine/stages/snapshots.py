@@ -1,15 +1,21 @@
-"""The whole distribution after one stage of the chain, and what the stage did to it."""
+"""The whole distribution after one stage of the chain, and what the stage did to it.
+
+Cheap enough to take of every stage of every step: a row that nothing is cut from costs five passes over the
+vocabulary, and once a stage has cut, only the tokens that are left are looked at.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from engine.experiment import ExperimentError
-from engine.trace import Stage
+from engine.trace import Floats, Stage
 
-#: −inf is clamped to this, so that 0 · −inf never arises: exp(−87) is about the least normal float32 and adds nothing
-#: to a sum that holds a 1, while exp of anything lower, −inf included, is many times slower.
+#: Differences to the highest logit are clamped to this, so that 0 · −inf never arises: exp(−87) is about the least
+#: normal float32 and adds nothing to a sum that holds a 1, while exp of anything lower is many times slower.
 _LOWEST = -87.0
 
 
@@ -27,40 +33,54 @@ class Snapshot:
 
     stage: Stage
     logits: torch.Tensor  # [vocab] float32
+    left: torch.Tensor | None  # [kept] int64, ids by rising id; None while every token is left
     highest: float
-    normaliser: float  # sum over the vocabulary of exp(logit − highest)
+    weights: torch.Tensor  # [vocab], or [kept] where some were cut: exp(logit − highest)
+    normaliser: float  # their sum
 
-    def probabilities(self, ids: torch.Tensor) -> torch.Tensor:
-        """Probabilities float32 of the given ids."""
-        return torch.exp(self.logits[ids] - self.highest) / self.normaliser
+    def probabilities(self, ids: npt.NDArray[np.int64]) -> Floats:
+        """Probabilities of the given ids, in their shape; 0 where cut."""
+        differences = self.logits.numpy(force=True)[ids] - np.float32(self.highest)
+        return (np.exp(differences) / np.float32(self.normaliser)).astype(np.float32, copy=False)
 
 
 def take_snapshot(name: str, parameters: dict[str, Any], logits: torch.Tensor, before: Snapshot | None) -> Snapshot:
-    """Measure a stage: tokens kept, entropy in nats, and the mass, as it stood before, of the tokens it cut."""
-    highest = float(logits.max())
+    """Measure a stage: tokens kept, entropy in nats, and the mass, as it stood before, of the tokens it cut.
+
+    Raises `NoCandidate` where no logit is finite, `ExperimentError` where one is NaN or +inf.
+    """
+    former = None if before is None else before.left
+    row = logits if former is None else logits[former]
+    lowest, highest = (float(bound) for bound in torch.aminmax(row))
     if highest == -torch.inf:
         raise NoCandidate(name)
     if highest != highest or highest == torch.inf:
         if before is None:
             raise ExperimentError("model", "the model's logits are not finite numbers")
         raise ExperimentError(f"sampling.{name}", "this value drives the logits out of the range of float32")
-    shifted = (logits - highest).clamp_(min=_LOWEST)
+    left, mass_removed = former, 0.0
+    if lowest == -torch.inf:
+        stay = torch.nonzero(row > -torch.inf).flatten()
+        row = row[stay]
+        left = stay if former is None else former[stay]
+        # Adding up what was cut is exact where it is little; subtracting what is left from 1 would not be.
+        mass_removed = 0.0 if before is None else _sum_without(before.weights, stay) / before.normaliser
+    shifted = row - highest
+    if lowest - highest < _LOWEST:
+        shifted.clamp_(min=_LOWEST)
     weights = shifted.exp()
-    normaliser = float(weights.sum())
-    entropy = float(torch.log(weights.sum()) - torch.dot(weights, shifted) / normaliser)
-    finite = logits > -torch.inf
-    kept = int(torch.count_nonzero(finite))
+    total = weights.sum()
+    entropy = float(total.log() - torch.dot(weights, shifted) / total)
+    kept = len(row)
     stage = Stage(
         name=name,
         parameters=parameters,
         kept=kept,
         entropy=max(0.0, entropy) if kept > 1 else 0.0,
-        mass_removed=0.0 if before is None or kept == before.stage.kept else _mass(before, ~finite),
+        mass_removed=min(1.0, mass_removed),
     )
-    return Snapshot(stage, logits, highest, normaliser)
+    return Snapshot(stage, logits, left, highest, weights, float(total))
 
 
-def _mass(snapshot: Snapshot, chosen: torch.Tensor) -> float:
-    """Probability of the tokens that the flags [vocab] choose."""
-    weights = (snapshot.logits - snapshot.highest).clamp_(min=_LOWEST).exp_()
-    return min(1.0, float(torch.dot(weights, chosen.float())) / snapshot.normaliser)
+def _sum_without(weights: torch.Tensor, stay: torch.Tensor) -> float:
+    return float(weights.index_fill(0, stay, 0.0).sum())
