@@ -7,7 +7,7 @@ from components.copy import words
 from components.panel import View
 from components.visible import visible_bytes
 from components.widgets.token_strip import Chip, Group
-from engine.trace import Rendered, Stepped
+from engine.trace import Rendered, Stepped, Stopped
 
 
 def conversation(view: View) -> list[Group]:
@@ -17,8 +17,7 @@ def conversation(view: View) -> list[Group]:
         return []
     groups = [_message(rendered, index) for index, span in enumerate(rendered.spans) if span.kind == "content"]
     if view.steps and view.trace is not None:
-        ended = view.trace.stopped(view.cursor.turn) is not None
-        groups.append(_answer(view.steps, ended=ended))
+        groups.append(_answer(view.steps, view.trace.stopped(view.cursor.turn)))
     return groups
 
 
@@ -71,13 +70,15 @@ def _message(rendered: Rendered, index: int) -> Group:
     return _text_group(chips, label, span.role)
 
 
-def _answer(steps: Sequence[Stepped], *, ended: bool) -> Group:
-    texts = flowing(b"" if step.special else step.token_bytes for step in steps)
+def _answer(steps: Sequence[Stepped], stopped: Stopped | None) -> Group:
+    """The text that was shown, each part on the token that released it; what is held back has no place in it."""
+    texts = [step.text for step in steps]
+    texts[-1] += stopped.text if stopped else ""
     chips = [
         Chip(text=text, position=step.position, role="assistant", state=_step_state(step), title=_step_title(step))
         for step, text in zip(steps, texts, strict=True)
     ]
-    key = "answer_ended" if ended else "answer"
+    key = "answer_ended" if stopped else "answer"
     label = words("page").text(key if len(steps) > 1 else f"{key}_1", count=len(steps))
     return _text_group(chips, label, "assistant")
 
