@@ -189,6 +189,7 @@ class Desk:
         asked = self._experiment(form, history)
         changed = _settings(asked) != _settings(trace.experiment)
         said = {"role": "user", "content": message}
+        stopped = trace.stopped(trace.turns - 1)
         visit.cursor = replace(visit.cursor, position=None)
         if not message.strip():
             if changed:
@@ -197,8 +198,10 @@ class Desk:
                 raise Refused(words("page").text("nothing_to_do"))
         elif asked.prompt is not None or not trace.steps(0):
             self._start(visit, self._experiment(form, [said]))
-        elif trace.stopped(trace.turns - 1) is None:
+        elif stopped is None:
             raise Refused(words("page").text("answer_first"))
+        elif stopped.reason == "error":
+            self._start(visit, self._experiment(form, [*history[:-1], said]))
         elif changed:
             answer = {"role": "assistant", "content": trace.answer(trace.turns - 1)}
             self._start(visit, self._experiment(form, [*history, answer, said]))

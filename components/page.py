@@ -14,6 +14,7 @@ from components.copy import words
 from components.panel import Panel, View
 from components.panels import PANELS
 from components.settings_form import SettingsForm
+from components.status import failure
 from components.status import stations as status_stations
 from components.transcript_strip import conversation, timeline
 from components.visit import Visit
@@ -130,7 +131,7 @@ class Page:
     def frame(self, visit: Visit) -> list[Any]:
         """New values for `outputs`; a panel that is not in sight keeps its old ones."""
         view = self.intents.view(visit)
-        trouble = [Station("trouble", "", visit.notice, "", "warn")] if visit.notice else []
+        trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
         values = [
             rail.value([station for panel in PANELS for station in panel.stations(view)], active=visit.station),
             rail.value(trouble, active=None),

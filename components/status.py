@@ -1,9 +1,10 @@
-"""The footer: where we are, how fast it goes, what the cache holds, and the self-checks."""
+"""What is said of the run as a whole: where we are, how fast it goes, what the cache holds; and what ended it badly."""
 
 from statistics import median
 
 from components.copy import words
 from components.panel import View
+from components.sampling.candidates import stage_name
 from components.units import bytes_text
 from components.widgets.rail import Station
 
@@ -45,3 +46,15 @@ def _speed(view: View) -> str:
     parts = [say.text("rate", rate=rate)] if rate else []
     parts += [say.text("ttft", seconds=first)] if first is not None else []
     return " · ".join(parts)
+
+
+def failure(view: View) -> str:
+    """Why no further token can come, where that was no ordinary end; "" where there is nothing to tell."""
+    stopped = view.trace.stopped(view.cursor.turn) if view.trace else None
+    if stopped is None:
+        return ""
+    if stopped.reason == "no_candidate":
+        return words("stopping").text("decided_no_candidate", stage=stage_name(str(stopped.evidence["stage"])))
+    if stopped.reason != "error":
+        return ""
+    return ": ".join(part for part in (stopped.evidence["path"], stopped.evidence["message"]) if part)

@@ -6,6 +6,7 @@ import pytest
 
 from components.compose import form_values
 from components.desk import Desk
+from components.status import failure
 from components.visit import Visit
 from engine.catalog import load_catalog
 from engine.experiment import Experiment
@@ -239,3 +240,16 @@ def test_two_visitors_share_nothing(desk: Desk, visit: Visit) -> None:
     other = desk.open("another visitor")
     desk.step(visit, "the dog", form(desk))
     assert trace(desk, other).steps(0) == ()
+
+
+def test_a_follow_up_that_does_not_fit_is_told_and_a_shorter_one_takes_its_place(desk: Desk, visit: Visit) -> None:
+    run(desk, visit)
+    answer = trace(desk, visit).answer(0)
+    run(desk, visit, "the cat sat " * desk.runtime.facts.context)
+    assert "shorten it" in failure(desk.view(visit))
+    run(desk, visit, "the cat sat")
+    assert failure(desk.view(visit)) == ""
+    messages = trace(desk, visit).experiment.messages
+    assert messages is not None
+    assert [message.content for message in messages] == ["the cat sat", answer, "the cat sat"]
+    assert trace(desk, visit).answer(0)
