@@ -1,0 +1,148 @@
+"""A run on the page: it is followed live, stops, goes back, takes another token, and begins anew."""
+
+from typing import Any
+
+from tests.e2e.conftest import OpenApp, RunTrace
+from tests.e2e.experiments import KV_BYTES_PER_TOKEN, answer, default_experiment, events, shown_tokens
+from tests.e2e.visitor import Visitor, eventually
+
+LONG = 48
+
+#: Notes what every part shows, picture by picture, while a run is under way.
+WATCH = """() => {
+  const parts = ['#rail .st[data-id="kv_cache"] b', '#rail .st[data-id="draw"] em', "#timeline .strip",
+                 "#conversation .strip-group:last-child .strip", "#status .fact", "#kv-formula tr:last-child td + td"];
+  window.frames_seen = [];
+  const look = () => {
+    const nodes = parts.map((part) => document.querySelector(part));
+    if (!document.querySelector("#stop").disabled && nodes.every((node) => node))
+      window.frames_seen.push(nodes.map((node) => node.textContent));
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+def long_run(page: Visitor) -> None:
+    """Settings under which an answer takes a while."""
+    page.set("min_new_tokens", LONG)
+    page.set("max_new_tokens", LONG)
+
+
+def cache_bytes(page: Visitor) -> int:
+    """The bytes measured, from the open panel of the cache."""
+    return int(page.rows("kv-formula")[-1][1].split()[0].replace(",", ""))
+
+
+def test_everything_in_sight_follows_a_run(visit: OpenApp) -> None:
+    page = visit()
+    page.open("kv_cache")
+    long_run(page)
+    page.page.evaluate(WATCH)
+    page.run()
+    assert len(page.tokens) == LONG
+    assert page.station("stop") == "yes: length"
+    frames: list[list[str]] = page.page.evaluate("window.frames_seen")
+    assert page.texts("#kv-growth .main-svg")
+    for part, shown in enumerate(zip(*frames, strict=True)):
+        assert len(set(shown)) > LONG / 4, f"part {part} stood still"
+
+
+def test_stop_ends_the_run_within_a_step_and_a_step_goes_on(visit: OpenApp, run_trace: RunTrace) -> None:
+    page = visit()
+    long_run(page)
+    page.begin()
+    at_stop: int = page.page.evaluate(
+        """() => {
+          document.querySelector("#stop").click();
+          return document.querySelectorAll("#timeline .t[data-state=sampled]").length;
+        }"""
+    )
+    eventually(lambda: page.runs_ended == 1, "the end")
+    count = len(page.tokens)
+    # One token may have been on its way to the browser, one more in the model.
+    assert at_stop <= count <= at_stop + 2 < LONG
+    assert page.station("stop") == "yes: from outside"
+    page.step(2)
+    settings = {"min_new_tokens": LONG}
+    trace = run_trace(default_experiment(sampling=settings, stop={"max_new_tokens": LONG}))
+    assert page.tokens == shown_tokens(trace)[: count + 2]
+
+
+def test_a_second_run_while_running_changes_nothing(visit: OpenApp, run_trace: RunTrace) -> None:
+    page = visit()
+    long_run(page)
+    page.begin()
+    assert page.page.is_disabled("#run")
+    page.page.evaluate("document.querySelector('#run').click()")
+    page.page.press("#message textarea", "Enter")
+    page.press("step")
+    eventually(lambda: "press Stop first" in page.notice, "the refusal of a step")
+    eventually(lambda: page.runs_ended == 1, "the end")
+    trace = run_trace(default_experiment(sampling={"min_new_tokens": LONG}, stop={"max_new_tokens": LONG}))
+    assert page.tokens == shown_tokens(trace)
+
+
+def test_back_takes_one_token_and_its_bytes(visit: OpenApp) -> None:
+    page = visit()
+    page.open("kv_cache")
+    page.run()
+    eventually(lambda: page.rows("kv-formula"), "the formula")
+    before, tokens = cache_bytes(page), page.tokens
+    page.press("back")
+    eventually(lambda: page.tokens == tokens[:-1], "one token less")
+    eventually(lambda: cache_bytes(page) == before - KV_BYTES_PER_TOKEN, "one position less")
+    page.press("back")
+    eventually(lambda: page.tokens == tokens[:-2], "two tokens less")
+    eventually(lambda: cache_bytes(page) == before - 2 * KV_BYTES_PER_TOKEN, "two positions less")
+    page.run()
+    assert page.tokens == tokens
+
+
+def test_another_candidate_is_taken_and_the_run_goes_on_from_there(
+    visit: OpenApp, paris: dict[str, Any], run_trace: RunTrace
+) -> None:
+    page = visit()
+    page.run()
+    page.open("processors")
+    page.select(42)
+    eventually(lambda: page.rows("sampling-candidates"), "the candidates")
+    row = page.rows("sampling-candidates")[1]
+    assert row[2] != "␣Paris"
+    page.page.click("#sampling-candidates tbody tr:nth-child(2)")
+    eventually(lambda: len(page.texts("#timeline .t[data-state=forced]")) == 1, "the token taken instead")
+    assert page.tokens == [*shown_tokens(paris)[:5], row[2]]
+    page.run()
+    trace = run_trace(default_experiment(forced=[{"turn": 0, "step": 5, "token_id": int(row[1])}]))
+    assert events(trace, "stepped")[5]["forced"]
+    assert page.tokens == shown_tokens(trace)
+    assert page.messages[-1].rstrip() == answer(trace).replace("\n", "⏎\n").rstrip()
+
+
+def test_enter_sends_a_message_and_new_chat_starts_again(visit: OpenApp) -> None:
+    page = visit()
+    page.say("Say hello.")
+    assert page.messages[1] == "Say hello."
+    assert page.tokens
+    assert page.page.input_value("#message textarea") == ""
+    page.type("What is two plus two?")
+    page.press("new")
+    eventually(lambda: page.messages[1] == "What is two plus two?", "the new conversation")
+    assert page.tokens == []
+    assert len(page.messages) == 2
+    page.press("new")
+    page.step()
+    assert page.messages[1] == "What is two plus two?"
+
+
+def test_a_message_before_the_answer_ended_waits_for_stop(visit: OpenApp) -> None:
+    page = visit()
+    page.step(2)
+    page.type("And of Spain?")
+    page.press("step")
+    eventually(lambda: "press Stop" in page.notice, "the refusal")
+    assert page.page.input_value("#message textarea") == "And of Spain?"
+    assert page.tokens == ["The", "␣capital"]
+    page.page.fill("#message textarea", "")
+    page.step()
+    assert page.notice == ""
