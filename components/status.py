@@ -57,4 +57,4 @@ def failure(view: View) -> str:
         return words("stopping").text("decided_no_candidate", stage=stage_name(str(stopped.evidence["stage"])))
     if stopped.reason != "error":
         return ""
-    return ": ".join(part for part in (stopped.evidence["path"], stopped.evidence["message"]) if part)
+    return ": ".join(part for part in (stopped.evidence["field"], stopped.evidence["message"]) if part)

@@ -83,7 +83,8 @@ class Conversation:
             self.release()
             message, path = failure
             text = self.turn.held_text() if self.turn else ""
-            events.append(Stopped(self._index, "error", {"message": message, "path": path}, text))
+            # Not "path": Gradio's client takes an object with such a key for a file and asks for it.
+            events.append(Stopped(self._index, "error", {"message": message, "field": path}, text))
         self.trace = replace(self.trace, events=(*self.trace.events, *events))
         return tuple(events)
 

@@ -14,10 +14,10 @@ from tests.components.handmade import make_trace, make_view
     [
         (
             "error",
-            {"message": "the prompt has 9031 tokens", "path": "messages"},
+            {"message": "the prompt has 9031 tokens", "field": "messages"},
             "messages: the prompt has 9031 tokens",
         ),
-        ("error", {"message": "memory ran out", "path": ""}, "memory ran out"),
+        ("error", {"message": "memory ran out", "field": ""}, "memory ran out"),
         ("no_candidate", {"stage": "suppress_tokens"}, "suppress left no token that may be drawn"),
         ("eos", {"token_id": 2, "also": []}, ""),
         ("cancelled", {"step": 3}, ""),

@@ -343,7 +343,7 @@ def test_a_bad_setting_is_an_event_with_its_path(llama: LoadedModel, fields: dic
     trace = finish(Conversation(llama, experiment(**fields)))
     stopped = trace.stopped(0)
     assert stopped is not None
-    assert (stopped.reason, stopped.evidence["path"]) == ("error", path)
+    assert (stopped.reason, stopped.evidence["field"]) == ("error", path)
 
 
 def test_a_cache_over_the_budget_is_refused_before_any_work(

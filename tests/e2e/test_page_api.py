@@ -1,0 +1,115 @@
+"""The endpoint /trace: an experiment in, its trace out, the same as the command line's; bad input gives one line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from gradio_client.exceptions import AppError
+
+from engine.trace_json import trace_from_json
+from tests.e2e.app_server import ONE_CORE, ROOT
+from tests.e2e.conftest import RunTrace
+from tests.e2e.experiments import answer, default_experiment, events
+
+
+def raw_call(app: str, experiment: dict[str, Any]) -> tuple[str, Any]:
+    """The endpoint by plain HTTP, for JSON that a careful client would not write: the last event and its data."""
+    request = Request(
+        f"{app}gradio_api/call/trace",
+        data=json.dumps({"data": [experiment]}).encode(),
+        headers={"content-type": "application/json"},
+    )
+    with urlopen(request, timeout=60) as response:
+        event_id = json.load(response)["event_id"]
+    with urlopen(f"{app}gradio_api/call/trace/{event_id}", timeout=60) as response:
+        name, data = response.read().decode().strip().split("\n")[-2:]
+    return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
+def test_the_answer_is_a_whole_trace(paris: dict[str, Any]) -> None:
+    trace = trace_from_json(paris)
+    assert trace.answer(0) == "The capital of France is Paris."
+    assert [event["kind"] for event in paris["events"]] == ["rendered", "prefilled", *["stepped"] * 8, "stopped"]
+    assert paris["events"][-1]["reason"] == "eos"
+
+
+def test_the_command_line_gives_the_same_ids(paris: dict[str, Any], tmp_path: Path) -> None:
+    asked, given = tmp_path / "experiment.json", tmp_path / "trace.json"
+    asked.write_text(json.dumps(default_experiment()), encoding="utf-8")
+    subprocess.run(
+        [sys.executable, "-m", "engine", "run", str(asked), "--out", str(given)],
+        cwd=ROOT,
+        env=os.environ | ONE_CORE,
+        check=True,
+        capture_output=True,
+    )
+    trace = json.loads(given.read_text("utf-8"))
+    ids = [[step["token_id"] for step in events(one, "stepped")] for one in (trace, paris)]
+    assert ids[0] == ids[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model": "no-such-model"}, "model: unknown model 'no-such-model'; allowed: "),
+        ({"model": "gpt2"}, "model: 'gpt2' is not loaded; this program runs 'smollm2-135m-instruct'"),
+        ({"tools": ["telephone"]}, "tools[0]: unknown tool 'telephone'; allowed: none"),
+        ({"nonsense": 1}, "nonsense: unknown field"),
+        ({"sampling": {"top_p": -0.1}}, "sampling.top_p: Input should be greater than or equal to 0, got -0.1"),
+        ({"stop": {"stop_strings": ["s" * 5_000]}}, "stop.stop_strings[0]: "),
+    ],
+)
+def test_a_bad_experiment_gives_one_clear_line(run_trace: RunTrace, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(AppError) as refused:
+        run_trace(default_experiment(**changes))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_refused(app: str, number: float) -> None:
+    name, data = raw_call(app, default_experiment(sampling={"temperature": number}))
+    assert name == "error"
+    assert data["error"].startswith("sampling.temperature: Input should be a finite number")
+
+
+def test_a_lone_surrogate_is_replaced_where_all_can_see(app: str) -> None:
+    messages = [{"role": "user", "content": "a\ud800b"}]
+    name, (trace,) = raw_call(app, default_experiment(messages=messages, stop={"max_new_tokens": 2}))
+    assert name == "complete"
+    assert trace["experiment"]["messages"][0]["content"] == "a�b"
+    assert "a�b" in events(trace, "rendered")[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "said"),
+    [
+        (
+            {"messages": [{"role": "user", "content": "word " * 9_000}]},
+            "messages",
+            "9031 tokens, the model's context holds 8192",
+        ),
+        ({"prompt": "", "messages": None}, "prompt", "write something"),
+        ({"grammar": {"kind": "lark", "source": "start: nothing"}}, "grammar.source", "nothing"),
+        ({"forced": [{"step": 0, "token_id": 49_152}]}, "forced", "token ids of this model go up to 49151, got 49152"),
+    ],
+)
+def test_what_shows_only_at_work_ends_the_trace_with_its_reason(
+    run_trace: RunTrace, changes: dict[str, Any], field: str, said: str
+) -> None:
+    stopped = run_trace(default_experiment(**changes))["events"][-1]
+    assert stopped["reason"] == "error"
+    assert stopped["evidence"]["field"].startswith(field)
+    assert said in stopped["evidence"]["message"]
+
+
+def test_follow_ups_are_turns_of_one_trace(run_trace: RunTrace) -> None:
+    trace = run_trace(default_experiment(follow_ups=["And of Spain?"]))
+    assert answer(trace, 0) == "The capital of France is Paris."
+    assert events(trace, "rendered", 1)[0]["reused"] == 44
+    assert events(trace, "stopped", 1)
