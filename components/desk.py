@@ -107,16 +107,13 @@ class Desk:
             self.runtime.force(visit.session_id, step.step, key["token_id"])
             self._forget(visit)
             self.runtime.step(visit.session_id)
-        elif isinstance(key.get("position"), int):
+        elif key.get("position") in range(self._positions(visit)):
             visit.cursor = replace(visit.cursor, position=key["position"])
 
     @told
     def move(self, visit: Visit, by: int) -> None:
         """The arrow keys: one token on or back; a new token where there is none further on."""
-        view = self.view(visit)
-        if view.rendered is None:
-            return
-        last = len(view.rendered.token_ids) + len(view.steps) - 1
+        last = self._positions(visit) - 1
         here = last if visit.cursor.position is None else visit.cursor.position
         if here + by <= last:
             visit.cursor = replace(visit.cursor, position=max(here + by, 0))
@@ -171,6 +168,11 @@ class Desk:
         if trace is None:
             raise SessionGone
         return trace
+
+    def _positions(self, visit: Visit) -> int:
+        """How many positions the timeline shows."""
+        view = self.view(visit)
+        return (len(view.rendered.token_ids) if view.rendered else 0) + len(view.steps)
 
     def _start(self, visit: Visit, experiment: Experiment) -> None:
         self.runtime.start(visit.session_id, experiment)

@@ -18,7 +18,7 @@ from components.status import failure
 from components.status import stations as status_stations
 from components.transcript_strip import conversation, timeline
 from components.visit import Visit
-from components.widgets import rail, token_strip
+from components.widgets import host, rail, token_strip
 from components.widgets.rail import Station
 from engine.experiment import Experiment
 
@@ -50,8 +50,7 @@ class Page:
     def __init__(self, intents: Intents, default: Experiment, model_title: str) -> None:
         self.intents = intents
         self.say = words("page")
-        #: By panel: why there is nothing to show, the body that is hidden then, and the panel's own components.
-        self.panel_parts: dict[str, list[gr.components.Component | gr.Column]] = {}
+        self.parts: dict[str, list[gr.HTML]] = {}  # the widgets of each panel
         with gr.Blocks(title="Decodescope", analytics_enabled=False, fill_width=True) as self.blocks:
             self.visit = gr.State(Visit())
             self._header(model_title)
@@ -61,7 +60,8 @@ class Page:
                     self._left(default)
                 with gr.Column(elem_id="right", elem_classes="pane"):
                     self._panels()
-            self.status = rail.build("status", self.say.text("status"), variant="status")
+            rail.build("status", self.say.text("status"), variant="status")
+            self.feed = host.feed("feed", self.say.text("feed"))
             self._wire()
 
     def _header(self, model_title: str) -> None:
@@ -74,7 +74,7 @@ class Page:
     def _left(self, default: Experiment) -> None:
         gr.Markdown(f"## {self.say.text('conversation')}", elem_classes="panel-title")
         self.conversation = token_strip.build("conversation", self.say.text("conversation"))
-        self.notice = rail.build("notice", self.say.text("notice"), variant="status")
+        rail.build("notice", self.say.text("notice"), variant="status")
         self.message = gr.Textbox(
             placeholder=self.say.text("message"), lines=1, max_lines=6, show_label=False, elem_id="message",
             label=self.say.text("message_label"),
@@ -82,7 +82,7 @@ class Page:
         with gr.Row(elem_classes="go"):
             self.step = gr.Button(self.say.text("step"), elem_id="step")
             self.run = gr.Button(self.say.text("run"), elem_id="run", variant="primary")
-            self.stop = gr.Button(self.say.text("stop"), elem_id="stop", interactive=False)
+            self.stop = gr.Button(self.say.text("stop"), elem_id="stop")
             self.back = gr.Button(self.say.text("back"), elem_id="back")
             self.new = gr.Button(self.say.text("new"), elem_id="new")
         gr.Markdown(f"## {self.say.text('timeline')}", elem_classes="panel-title")
@@ -102,10 +102,10 @@ class Page:
                 with gr.Tab(say.title, id=panel.STATION):
                     gr.Markdown(f"## {say.title}", elem_classes="panel-title")
                     gr.Markdown(say.intro, elem_classes="panel-intro")
-                    reason = rail.build(f"{panel.STATION}-reason", self.say.text("notice"), variant="status")
-                    with gr.Column(elem_id=f"{panel.STATION}-body") as body:
+                    rail.build(f"{panel.STATION}-reason", self.say.text("notice"), variant="status")
+                    with gr.Column(elem_id=f"{panel.STATION}-body"):
                         self._tools(panel)
-                        self.panel_parts[panel.STATION] = [reason, body, *panel.build()]
+                        self.parts[panel.STATION] = panel.build()
 
     def _tools(self, panel: Panel) -> None:
         """The panel's own buttons and, where it looks up tokens, the field for their text."""
@@ -123,41 +123,34 @@ class Page:
 
     # What the page shows.
 
-    @property
-    def outputs(self) -> list[Any]:
-        parts = [part for panel in PANELS for part in self.panel_parts[panel.STATION]]
-        return [self.rail, self.notice, self.conversation, self.timeline, self.status, *parts]
-
-    def frame(self, visit: Visit) -> list[Any]:
-        """New values for `outputs`; a panel that is not in sight keeps its old ones."""
+    def frame(self, visit: Visit) -> dict[str, Any]:
+        """The feed's value: everything in sight, anew. A panel that is not in sight keeps what it shows."""
         view = self.intents.view(visit)
         trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
-        values = [
-            rail.value([station for panel in PANELS for station in panel.stations(view)], active=visit.station),
-            rail.value(trouble, active=None),
-            token_strip.value(conversation(view), selected=self._selected(view)),
-            token_strip.value(timeline(view), selected=self._selected(view), legend=self._legend()),
-            rail.value(status_stations(view) + checks(view), active=None),
-        ]
-        for panel in PANELS:
-            visible = panel.STATION == self.owner[visit.station]
-            values += self._panel_values(panel, view) if visible else self._unchanged(panel)
-        return values
-
-    def _unchanged(self, panel: Panel, besides: int = 0) -> list[Any]:
-        return [gr.skip()] * (len(self.panel_parts[panel.STATION]) - besides)
-
-    def _panel_values(self, panel: Panel, view: View) -> list[Any]:
+        panel = self.owner[visit.station]
         reason = panel.unavailable(view)
-        if reason is not None:
-            return [rail.value([Station("", "", reason)]), gr.Column(visible=False), *self._unchanged(panel, 2)]
-        return [rail.value([]), gr.Column(visible=True), *panel.render(view)]
+        views = {
+            "rail": rail.value([station for panel in PANELS for station in panel.stations(view)], active=visit.station),
+            "notice": rail.value(trouble),
+            "conversation": token_strip.value(conversation(view), selected=self._selected(view)),
+            "timeline": token_strip.value(timeline(view), selected=self._selected(view), legend=self._legend()),
+            "status": rail.value(status_stations(view) + checks(view)),
+            f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else []),
+        }
+        if not reason:
+            names = [str(part.elem_id) for part in self.parts[panel.STATION]]
+            views |= dict(zip(names, panel.render(view), strict=True))
+        return host.feed_value(
+            views,
+            hidden={f"{panel.STATION}-body": bool(reason)},
+            disabled={"run": visit.running, "stop": not visit.running},
+        )
 
     @functools.cached_property
-    def owner(self) -> dict[str, str]:
+    def owner(self) -> dict[str, Panel]:
         """The panel behind each station of the rail."""
         view = self.intents.view(Visit())
-        return {station.id: panel.STATION for panel in PANELS for station in panel.stations(view)}
+        return {station.id: panel for panel in PANELS for station in panel.stations(view)}
 
     def _selected(self, view: View) -> int | None:
         step = view.step
@@ -173,39 +166,40 @@ class Page:
         # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
         heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
         asked = [self.visit, self.message, *self.form.values()]
-        self.blocks.load(self._open, None, [self.visit, *self.outputs], **heavy)
+        self.blocks.load(self._open, None, [self.visit, self.feed], **heavy)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
-            button.click(self._with_form(intent), asked, [self.message, *self.outputs], **heavy)
-        running = [self.run, self.stop, self.message, *self.outputs]
-        gr.on([self.run.click, self.message.submit], self._run, asked, running, trigger_mode="once", **heavy)
-        self.stop.click(self._plain(self.intents.stop), [self.visit], self.outputs, **light)
-        self.back.click(self._plain(self.intents.back), [self.visit], self.outputs, **heavy)
+            button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
+        begun = gr.on(
+            [self.run.click, self.message.submit], self._take, [self.visit, self.message], self.message, **light
+        )
+        ended = begun.then(self._run, [self.visit, *self.form.values()], self.feed, **heavy)
+        ended.then(self._give_back, self.visit, self.message, **light)
+        self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
+        self.back.click(self._plain(self.intents.back), self.visit, self.feed, **heavy)
         for button, by in ((self.left, -1), (self.right, 1)):
             move = functools.partial(self.intents.move, by=by)
-            button.click(self._plain(move), [self.visit], self.outputs, **heavy)
-        self.rail.select(self._choose_station, [self.visit], [self.tabs, *self.outputs], **light)
+            button.click(self._plain(move), self.visit, self.feed, **heavy)
+        self.rail.select(self._choose_station, [self.visit], [self.tabs, self.feed], **light)
         for part in (self.conversation, self.timeline, *self._selectable()):
-            part.select(self._select, [self.visit], self.outputs, **heavy)
+            part.select(self._select, self.visit, self.feed, **heavy)
         for button, name in self.asks:
-            button.click(
-                self._plain(functools.partial(self.intents.ask, probe=name)), [self.visit], self.outputs, **heavy
-            )
+            button.click(self._plain(functools.partial(self.intents.ask, probe=name)), self.visit, self.feed, **heavy)
         for query in self.queries:
-            query.submit(self._look_up, [self.visit, query], self.outputs, **heavy)
+            query.submit(self._look_up, [self.visit, query], self.feed, **heavy)
 
     def _selectable(self) -> list[gr.HTML]:
-        return [part for parts in self.panel_parts.values() for part in parts if isinstance(part, gr.HTML)]
+        return [part for parts in self.parts.values() for part in parts]
 
     def _open(self, request: gr.Request) -> list[Any]:
         visit = self.intents.open(str(request.session_hash))
-        return [visit, *self.frame(visit)]
+        return [visit, self.frame(visit)]
 
     def _close(self, request: gr.Request) -> None:
         self.intents.close(str(request.session_hash))
 
-    def _plain(self, intent: Callable[[Visit], None]) -> Callable[[Visit], list[Any]]:
-        def handle(visit: Visit) -> list[Any]:
+    def _plain(self, intent: Callable[[Visit], None]) -> Callable[[Visit], dict[str, Any]]:
+        def handle(visit: Visit) -> dict[str, Any]:
             intent(visit)
             return self.frame(visit)
 
@@ -214,18 +208,27 @@ class Page:
     def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], None]) -> Callable[..., list[Any]]:
         def handle(visit: Visit, message: str, *values: Any) -> list[Any]:
             intent(visit, message, self._form(values))
-            return [message if visit.notice else "", *self.frame(visit)]
+            return [message if visit.notice else "", self.frame(visit)]
 
         return handle
 
-    def _run(self, visit: Visit, message: str, *values: Any) -> Iterator[list[Any]]:
-        idle = [gr.skip()] * 3
-        begun = [gr.Button(interactive=False), gr.Button(interactive=True), ""]
+    def _take(self, visit: Visit, message: str) -> str:
+        """The typed message leaves its field before the run, which may last."""
+        visit.typed = message
+        return ""
+
+    def _run(self, visit: Visit, *values: Any) -> Iterator[dict[str, Any]]:
+        message, visit.typed = visit.typed, ""
+        visit.running = True
         for _ in self.intents.run(visit, message, self._form(values)):
-            yield [*begun, *self.frame(visit)]
-            begun = idle
-        ended = [gr.Button(interactive=True), gr.Button(interactive=False), gr.skip()]
-        yield [*ended, *self.frame(visit)]
+            yield self.frame(visit)
+        visit.running = False
+        visit.typed = message if visit.notice else ""
+        yield self.frame(visit)
+
+    def _give_back(self, visit: Visit) -> Any:
+        """A message that was refused comes back into its field."""
+        return visit.typed or gr.skip()
 
     def _form(self, values: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.form, values, strict=True))
@@ -234,15 +237,15 @@ class Page:
         station = event._data.get("id")
         if station in self.owner:
             visit.station = station
-        return [gr.Tabs(selected=self.owner[visit.station]), *self.frame(visit)]
+        return [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
 
-    def _select(self, visit: Visit, event: gr.EventData) -> list[Any]:
+    def _select(self, visit: Visit, event: gr.EventData) -> dict[str, Any]:
         data = event._data
         key = data.get("key") or data
         if isinstance(key, dict):
             self.intents.select(visit, key)
         return self.frame(visit)
 
-    def _look_up(self, visit: Visit, text: str) -> list[Any]:
+    def _look_up(self, visit: Visit, text: str) -> dict[str, Any]:
         self.intents.look_up(visit, text)
         return self.frame(visit)

@@ -79,11 +79,11 @@ class Panel(Protocol):
     def stations(self, view: View) -> list[Station]:
         """Its entries on the rail: id, title, the live result for the selected step, a note under it."""
 
-    def build(self) -> list[gr.components.Component]:
-        """Create the components inside the current Blocks, in the order `render` fills them."""
+    def build(self) -> list[gr.HTML]:
+        """Create its widgets inside the current Blocks, in the order `render` fills them."""
 
     def render(self, view: View) -> list[Any]:
-        """One value for each component of `build`."""
+        """One value for each widget of `build`."""
 
     def unavailable(self, view: View) -> str | None:
         """Why there is nothing to show, or None."""

@@ -14,4 +14,6 @@ class Visit:
     station: str = "prompt"  # the chosen station of the rail
     cursor: Cursor = Cursor()
     results: dict[str, Any] = field(default_factory=dict)  # checks that the person asked for, by name
+    typed: str = ""  # a message on its way from its field into a run, or back
+    running: bool = False  # a run is under way
     notice: str = ""  # the last problem, in words a person can act on

@@ -9,16 +9,16 @@ decodescope.views.chart_host = (root, send, options) => {
   fold.append(heading, numbers);
   root.replaceChildren(plot, fold);
   const table = decodescope.table(numbers, ({ key }) => send({ x: null, y: null, key }), options.label, 320);
-  let text = "";
+  let drawn = {};
   let figure = null;
   let least = 0;
-  let frame = 0;
+  let waiting = false;
   let listening = false;
 
   const config = { displayModeBar: false, displaylogo: false, doubleClick: "reset", scrollZoom: false };
 
   async function draw() {
-    frame = 0;
+    waiting = false;
     if (!figure || !plot.clientWidth) return; // in a hidden panel: drawn when it gets a width
     const Plotly = await decodescope.loadPlotly();
     const { data, layout } = dress(figure, plot);
@@ -35,7 +35,14 @@ decodescope.views.chart_host = (root, send, options) => {
   }
 
   function later() {
-    if (!frame) frame = requestAnimationFrame(() => draw().catch(failed));
+    if (waiting) return;
+    waiting = true;
+    decodescope.charts.take(() => draw().catch(failed));
+  }
+
+  function join(text) {
+    const { shared, marks } = JSON.parse(text);
+    return marks.map((mark) => ({ ...shared, ...mark }));
   }
 
   function failed(error) {
@@ -61,9 +68,10 @@ decodescope.views.chart_host = (root, send, options) => {
         table.update(value.numbers);
       }
       least = value.width;
-      if (value.figure === text) return;
-      text = value.figure;
-      figure = JSON.parse(text);
+      const { traces, annotations, layout } = value;
+      if (traces === drawn.traces && annotations === drawn.annotations && layout === drawn.layout) return;
+      drawn = { traces, annotations, layout };
+      figure = { data: join(traces), layout: { ...JSON.parse(layout), annotations: join(annotations) } };
       plot.classList.toggle("pick", figure.data.some((trace) => trace.customdata));
       later();
     },
@@ -86,6 +94,30 @@ decodescope.views.chart_host = (root, send, options) => {
     return visit(source, false);
   }
 };
+
+// Charts are drawn one at a time, each then leaving the browser as much time as it took: while tokens come in, a chart
+// that falls behind skips to its newest figure, and the tokens do not wait for it.
+decodescope.charts = (() => {
+  const queue = [];
+  let busy = false;
+  const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+  async function work() {
+    busy = true;
+    while (queue.length) {
+      await new Promise(requestAnimationFrame);
+      const started = performance.now();
+      await queue.shift()();
+      await pause(Math.min(performance.now() - started, 200));
+    }
+    busy = false;
+  }
+  return {
+    take(draw) {
+      queue.push(draw);
+      if (!busy) work();
+    },
+  };
+})();
 
 // plotly.min.js from this server, once, when the first chart is drawn.
 decodescope.loadPlotly = () => {

@@ -2,20 +2,41 @@
 window.decodescope = (() => {
   const views = {};
   const themed = new Set();
+  const shown = new Map(); // by element id: how a mounted widget is drawn
+  const fed = new Map(); // by element id: the newest value from the feed, also for a widget that is not mounted yet
 
   // Gradio calls this once a component is mounted. `send` brings a choice back to Python as the event "select".
   function mount(name, element, props, trigger, watch, options) {
     const root = element.firstElementChild || element;
     const view = views[name](root, (data) => trigger("select", data), options);
-    const draw = () => {
-      root.hidden = !(props.value && typeof props.value === "object");
-      if (!root.hidden) view.update(props.value);
+    const show = (value) => {
+      root.hidden = !(value && typeof value === "object");
+      if (!root.hidden) view.update(value);
     };
+    const draw = () => show(props.value ?? fed.get(options.id));
     root.hidden = true; // until there is something to show
+    shown.set(options.id, show);
     watch("value", draw);
     // Not inside gradio's effect, which would then follow every item that is read.
     queueMicrotask(draw);
   }
+
+  // One value that carries those of many widgets, by element id, and what is hidden or disabled just now.
+  // Gradio spends milliseconds on each output of an event, so a live page has this one.
+  views.feed = () => ({
+    update(value) {
+      for (const property of ["hidden", "disabled"]) {
+        for (const [id, is] of Object.entries(value[property])) {
+          const element = document.getElementById(id);
+          if (element) element[property] = is;
+        }
+      }
+      for (const [id, part] of Object.entries(value.views)) {
+        fed.set(id, part);
+        shown.get(id)?.(part);
+      }
+    },
+  });
 
   function make(tag, name, text) {
     const node = document.createElement(tag);

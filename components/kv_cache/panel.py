@@ -30,7 +30,7 @@ def stations(view: View) -> list[Station]:
     return [Station(STATION, say.text("station"), result, note)]
 
 
-def build() -> list[gr.components.Component]:
+def build() -> list[gr.HTML]:
     say = words(STATION)
     return [
         token_strip.build("kv-notes", say.text("notes")),

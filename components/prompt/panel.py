@@ -52,7 +52,7 @@ def stations(view: View) -> list[Station]:
     return [Station(STATION, words(STATION).title, *_line(view))]
 
 
-def build() -> list[gr.components.Component]:
+def build() -> list[gr.HTML]:
     say = words(STATION)
     components = [
         titled(token_strip.build, "prompt-strip", say.text("strip"), height=520),
@@ -60,7 +60,7 @@ def build() -> list[gr.components.Component]:
         titled(table.build, "prompt-compare", say.text("compare")),
     ]
     with gr.Accordion(say.text("template"), open=False, elem_classes="fold"):
-        source = gr.Code(language="jinja2", interactive=False, show_label=False, wrap_lines=True, max_lines=24)
+        source = token_strip.build("prompt-source", say.text("template"), height=420)
     return [*components, source]
 
 
@@ -75,7 +75,7 @@ def render(view: View) -> list[Any]:
         strip_value(rendered, parts, raw=raw, position=position),
         parts_value(rendered, parts, trace, position=position),
         compare_value(*_answers(trace, view)),
-        view.facts.chat_template or words(STATION).text("no_template"),
+        source_value(view.facts.chat_template),
     ]
 
 
@@ -101,6 +101,12 @@ def select(rendered: Rendered) -> list[Part]:
         scaffold = sum(count for count, span in zip(counts, spans, strict=True) if span.kind == "scaffold")
         parts.append(Part(role, message, spans, _first_position(rendered, indices[0]), sum(counts), scaffold))
     return parts
+
+
+def source_value(template: str | None) -> dict[str, Any]:
+    """The template's own source as plain text."""
+    text = template or words(STATION).text("no_template")
+    return token_strip.value([Group(chips=[Chip(text=text, position=-1)], as_text=True)])
 
 
 def strip_value(rendered: Rendered, parts: Sequence[Part], *, raw: bool, position: int | None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def stations(view: View) -> list[Station]:
     return [Station(STATION, words(STATION).title, *_line(view))]
 
 
-def build() -> list[gr.components.Component]:
+def build() -> list[gr.HTML]:
     say = words(STATION)
     return [
         titled(table.build, "run-stages", say.text("stages"), height=520),

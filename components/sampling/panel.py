@@ -36,7 +36,7 @@ def stations(view: View) -> list[Station]:
     ]
 
 
-def build() -> list[gr.components.Component]:
+def build() -> list[gr.HTML]:
     say = words(STATION)
     return [
         rail.build("sampling-where", say.text("where_label"), variant="status"),

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from components.copy import words
-from components.drawing import Drawing, drawing
-from components.figures import SANS
+from components.drawing import SANS, Drawing, drawing
 from components.sampling.candidates import chosen_index, cut_stage, most_moved, shown, stage_label, token_label
 from components.spread import spread
 from components.units import probability_text

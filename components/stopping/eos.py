@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.copy import words
-from components.drawing import Drawing, drawing
-from components.figures import AXIS
+from components.drawing import AXIS, Drawing, drawing
 from components.sampling.candidates import stage_name
 from components.units import probability_text
 from components.visible import visible_bytes

@@ -26,7 +26,7 @@ def stations(view: View) -> list[Station]:
     ]
 
 
-def build() -> list[gr.components.Component]:
+def build() -> list[gr.HTML]:
     say = words(STATION)
     return [
         titled(table.build, "stopping-reasons", say.text("reasons")),

@@ -43,7 +43,7 @@ def stations(view: View) -> list[Station]:
     return [Station(STATION, words(STATION).title, *_line(view))]
 
 
-def build() -> list[gr.components.Component]:
+def build() -> list[gr.HTML]:
     return [
         titled(table.build, "tensors-inputs", words(STATION).text("inputs")),
         titled(table.build, "tensors-versus", words(STATION).text("versus")),

@@ -1,11 +1,12 @@
 """A plotly figure redrawn in place: the node, the zoom and the clicks stay, the colours follow the theme."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gradio as gr
-import plotly.graph_objects as go
 
+from components.drawing import Drawing
 from components.widgets import host
 
 
@@ -15,7 +16,7 @@ def build(elem_id: str, label: str) -> gr.HTML:
 
 
 def value(
-    figure: go.Figure | dict[str, Any],
+    figure: Drawing,
     *,
     label: str,
     height: int,
@@ -26,7 +27,7 @@ def value(
     r"""The chart.
 
     Args:
-        figure: a figure, or the same as {"data": …, "layout": …}. Texts in it are plain (markup is shown as written,
+        figure: {"data": …, "layout": …}. Texts in it are plain (markup is shown as written,
             "\n" breaks a line); only hovertemplate and texttemplate are markup, so they must never hold a token.
             Colours may be `var(--accent)` and the like.
         label: what a screen reader says in place of the picture.
@@ -34,13 +35,33 @@ def value(
         width: the least width in pixels; on a narrower screen the chart scrolls inside its box.
         numbers: a `table.value` folded under the chart, under the heading `title`.
     """
-    drawing = figure if isinstance(figure, dict) else json.loads(figure.to_json())
-    layout = {key: part for key, part in drawing["layout"].items() if key != "template"} | {"height": height}
+    layout = figure["layout"] | {"height": height}
     return {
-        "figure": host.item({"data": drawing["data"], "layout": layout}),
+        # Apart, so that only what changed travels; and what all marks of a kind share travels once.
+        "traces": host.item(_shared_apart(figure["data"])),
+        "annotations": host.item(_shared_apart(layout.pop("annotations", []))),
+        "layout": host.item(layout),
         "label": label,
         "height": height,
         "width": width,
         "numbers": numbers,
         "title": title,
     }
+
+
+def _shared_apart(marks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The properties that every mark has alike, once, and of each mark the others."""
+    first, *others = marks or [{}]
+    shared = {key: part for key, part in first.items() if all(key in other and other[key] == part for other in others)}
+    return {"shared": shared, "marks": [{key: mark[key] for key in mark if key not in shared} for mark in marks]}
+
+
+def read_figure(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The figure that a chart's value draws, as {"data", "layout"}: what the browser makes of it."""
+    layout = json.loads(value["layout"])
+    return {"data": _joined(value["traces"]), "layout": layout | {"annotations": _joined(value["annotations"])}}
+
+
+def _joined(text: str) -> list[dict[str, Any]]:
+    parts = json.loads(text)
+    return [{**parts["shared"], **mark} for mark in parts["marks"]]

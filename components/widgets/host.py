@@ -10,7 +10,7 @@ shifts the indices of nested deletes twice, meets no list inside a list. `read` 
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def widget(
 
     Its `select` event carries a dict in `gr.EventData._data`.
     """
-    settings = json.dumps({"label": label, **options})
+    settings = json.dumps({"label": label, "id": elem_id, **options})
     return gr.HTML(
         value=value,
         label=label,
@@ -54,6 +54,16 @@ def widget(
         js_on_load=f"window.decodescope.mount({json.dumps(name)}, element, props, trigger, watch, {settings})",
         apply_default_css=False,
     )
+
+
+def feed(elem_id: str, label: str) -> gr.HTML:
+    """One output that carries the values of many widgets: Gradio rebuilds every output of an event at every token."""
+    return widget("feed", elem_id, label)
+
+
+def feed_value(views: Mapping[str, Any], *, hidden: Mapping[str, bool], disabled: Mapping[str, bool]) -> dict[str, Any]:
+    """Values by the widget's element id; of other elements, by id, whether they are hidden, or disabled buttons."""
+    return {"views": dict(views), "hidden": dict(hidden), "disabled": dict(disabled)}
 
 
 def item(value: Any) -> str:

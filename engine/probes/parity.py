@@ -15,6 +15,8 @@ from engine.model import LoadedModel
 from engine.stages.grammar import GrammarProcessor
 from engine.stages.processors import bad_word_ids
 
+MAX_TOKENS = 64
+
 
 @dataclass(frozen=True)
 class Parity:
@@ -33,20 +35,23 @@ class Parity:
 
 
 def parity(conversation: Conversation) -> Parity:
-    """Run `generate` on the current turn's prompt ids, settings and random state, for as many tokens as were made."""
+    """Run `generate` on the current turn's prompt ids, settings and random state.
+
+    As many tokens are compared as were made, at most `MAX_TOKENS`: `generate` cannot pause for other visitors.
+    """
     turn = conversation.turn
     reason = _reason_against(conversation, turn)
     if reason is not None or turn is None:
         return Parity(reason)
+    ours = tuple(turn.answer[:MAX_TOKENS])
     started = time.perf_counter()
     theirs = generate_ids(
         conversation.loaded,
         conversation.experiment,
         prompt_ids=turn.prompt_ids,
-        new_tokens=len(turn.answer),
+        new_tokens=len(ours),
         random_state=turn.random_state(0),
     )
-    ours = tuple(turn.answer)
     same = common_prefix(ours, theirs)
     return Parity(
         reason=None,

@@ -137,9 +137,9 @@ def test_compare_waits_for_its_button_and_then_shows_the_other_run(trace):
 
 
 def test_the_templates_source_is_shown_as_it_is(trace):
-    assert prompt.render(make_view(trace))[3] == trace.facts.chat_template
+    assert read(prompt.render(make_view(trace))[3])["chips"][0][1] == trace.facts.chat_template
     bare = dataclasses.replace(trace, facts=make_facts(chat_template=None))
-    assert "no chat template" in prompt.render(make_view(bare))[3]
+    assert "no chat template" in read(prompt.render(make_view(bare))[3])["chips"][0][1]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components import figures
+from components.drawing import drawing
 from components.theme import theme
 from components.widgets import chart_host, heatmap, host, rail, table, token_strip
 from components.widgets.rail import Station
@@ -72,22 +72,21 @@ def test_a_lone_surrogate_travels_as_its_escape():
     assert json.loads(value["stations"][0])[1] == "\ud83d"
 
 
-def test_chart_carries_no_template_and_json_only():
-    figure = figures.base_figure(200)
-    figure.add_trace(figures.line(np.arange(3), np.array([1.0, np.nan, 3.0], dtype=np.float32), name="</script>"))
-    drawing = json.loads(chart_host.value(figure, label="l", height=200)["figure"])
-    assert "template" not in drawing["layout"]
-    assert drawing["data"][0]["name"] == "</script>"
+def test_a_chart_carries_texts_as_they_are():
+    figure = drawing(200, [{"type": "scatter", "x": [0, 1, 2], "y": [1.0, None, 3.0], "name": "</script>"}])
+    drawn = chart_host.read_figure(chart_host.value(figure, label="l", height=200))
+    assert drawn["data"] == figure["data"]
 
 
-def test_base_figure_merges_the_layout_it_is_given():
-    layout = figures.base_figure(200, margin={"l": 90}, xaxis={"title": {"text": "step"}}).layout
-    assert (layout.margin.l, layout.margin.r) == (90, 12)
-    assert (layout.xaxis.title.text, layout.xaxis.gridcolor) == ("step", "var(--line)")
-
-
-def test_spread_pushes_apart_and_keeps_the_order():
-    assert figures.spread([0.0, 5.0, 0.5, 0.4], 1.0) == [0.0, 5.0, 2.0, 1.0]
+def test_what_all_marks_share_travels_once_and_the_figure_is_the_same():
+    figure = {
+        "data": [{"type": "scatter", "mode": "lines", "x": [0, 1], "y": [n, n]} for n in range(3)],
+        "layout": {"annotations": [{"text": "a", "x": 0}, {"text": "a", "y": 1}]},
+    }
+    value = chart_host.value(figure, label="l", height=200)
+    assert value["traces"].count("scatter") == 1
+    assert chart_host.read_figure(value) == {"data": figure["data"], "layout": {**figure["layout"], "height": 200}}
+    assert chart_host.read_figure(chart_host.value({"data": [], "layout": {}}, label="l", height=9))["data"] == []
 
 
 def test_heatmap_greys_and_blanks():

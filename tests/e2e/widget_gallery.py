@@ -6,12 +6,12 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components import figures
 from components.theme import theme
 from components.widgets import chart_host, heatmap, host, rail, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Chip, Group
+from tests.e2e import figures
 
 STATIONS = (
     ("prompt", "Prompt", "42 tok", "ChatML"),
@@ -160,7 +160,7 @@ def slope() -> dict[str, Any]:
     figures.columns(figure, STAGES, KEPT)
     figure.update_yaxes(visible=False, range=[least, most])
     label = "The candidates after each processor"
-    return chart_host.value(figure, label=label, height=height, width=680, numbers=candidates())
+    return chart_host.value(figures.plain(figure), label=label, height=height, width=680, numbers=candidates())
 
 
 def cumulative() -> dict[str, Any]:
@@ -169,7 +169,7 @@ def cumulative() -> dict[str, Any]:
     figure.add_trace(figures.bars([token for token, _ in CANDIDATES][:8], shares, color=list(figures.SERIES)))
     figures.ticks(figure, "y", [token for token, _ in CANDIDATES][:8])
     figure.update_yaxes(autorange="reversed")
-    return chart_host.value(figure, label="The survivors", height=170)
+    return chart_host.value(figures.plain(figure), label="The survivors", height=170)
 
 
 def attention(size: int = 49, selected: tuple[int, int] | None = (48, 0)) -> dict[str, Any]:

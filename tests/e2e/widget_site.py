@@ -8,11 +8,11 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from components import figures
 from components.widgets import chart_host, heatmap, rail, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Chip, Group
+from tests.e2e import figures
 from tests.e2e import widget_gallery as gallery
 from tests.e2e.browser import Watched
 
@@ -62,9 +62,9 @@ def hostile_values() -> list[dict[str, Any]]:
         rail.value([Station(text, text, text, text) for text in HOSTILE], active=HOSTILE[0]),
         token_strip.value([Group(chips, text, text, text, as_text=True) for text in HOSTILE[:1]]),
         token_strip.value([Group(chips, *HOSTILE[:3])], legend=[(text, text) for text in HOSTILE]),
-        chart_host.value(figure, label=HOSTILE[0], height=420, numbers=grid, title=HOSTILE[0]),
+        chart_host.value(figures.plain(figure), label=HOSTILE[0], height=420, numbers=grid, title=HOSTILE[0]),
         grid,
-        chart_host.value(figures.base_figure(100), label=HOSTILE[4], height=100),
+        chart_host.value(figures.plain(figures.base_figure(100)), label=HOSTILE[4], height=100),
         heatmap.value(
             np.eye(len(HOSTILE)),
             x=HOSTILE,
@@ -95,7 +95,7 @@ def frames() -> Iterator[list[Any]]:
             rail.value([*stations, Station("kv_cache", "KV cache", f"{step} tok")], active="processors"),
             skip,
             token_strip.value([Group(before), Group(sampled)], selected=newest),
-            chart_host.value(figure, label="l", height=380),
+            chart_host.value(figures.plain(figure), label="l", height=380),
             table.value([Column("n"), Column("p", "right")], rows, selected=step % 20, key=list(range(20))),
             skip,
             skip,

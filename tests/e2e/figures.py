@@ -1,61 +1,26 @@
-"""Figures that belong to the instrument: its fonts, thin grid, tight margins; and the few marks that panels share.
+"""Figures for the pages of the widget tests, built with plotly's own classes, which check every property."""
 
-Colours are custom properties of the style sheet, resolved by the chart host in the theme of the moment.
-"""
-
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
-MONO = 'ui-monospace, "JetBrains Mono", "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace'
-SANS = 'Inter, system-ui, "Segoe UI", sans-serif'
+from components.drawing import LAYOUT, MONO, SANS, Drawing
+
 SERIES = tuple(f"var(--s{number})" for number in range(1, 9))
-AXIS: dict[str, Any] = {
-    "gridcolor": "var(--line)",
-    "linecolor": "var(--line)",
-    "gridwidth": 1,
-    "zeroline": False,
-    "tickcolor": "var(--line)",
-    "tickfont": {"color": "var(--dim)", "size": 11, "family": MONO},
-    "title": {"font": {"color": "var(--dim)", "size": 11}, "standoff": 6},
-    "automargin": True,
-}
 
 
 def base_figure(height: int, **layout: Any) -> go.Figure:
-    """An empty figure of `height` pixels; `layout` adds to its layout or overrides it (merged key by key)."""
-    figure = go.Figure(
-        layout={
-            "template": go.layout.Template(),
-            "height": height,
-            "margin": {"l": 44, "r": 12, "t": 10, "b": 34},
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "font": {"family": MONO, "size": 12, "color": "var(--ink)"},
-            "xaxis": AXIS,
-            "yaxis": AXIS,
-            "hoverlabel": {
-                "bgcolor": "var(--pane)",
-                "bordercolor": "var(--faint)",
-                "font": {"family": MONO, "size": 12, "color": "var(--ink)"},
-            },
-            "hovermode": "closest",
-            "dragmode": "zoom",
-            "showlegend": False,
-            "legend": {
-                "orientation": "h",
-                "x": 0,
-                "y": 1.02,
-                "yanchor": "bottom",
-                "font": {"size": 11, "color": "var(--dim)"},
-                "bgcolor": "rgba(0,0,0,0)",
-            },
-            "bargap": 0.25,
-            "uirevision": "keep",
-        }
-    )
-    return figure.update_layout(layout)
+    """An empty figure of `height` pixels in the instrument's look; `layout` adds to it or overrides it, key by key."""
+    return go.Figure(layout={"template": go.layout.Template(), "height": height, **LAYOUT}).update_layout(layout)
+
+
+def plain(figure: go.Figure) -> Drawing:
+    """The figure as the chart host takes it."""
+    drawing: Drawing = json.loads(figure.to_json())
+    del drawing["layout"]["template"]
+    return drawing
 
 
 def line(
