@@ -9,7 +9,7 @@ decodescope.views.chart_host = (root, send, options) => {
   fold.append(heading, numbers);
   root.replaceChildren(plot, fold);
   const table = decodescope.table(numbers, ({ key }) => send({ x: null, y: null, key }), options.label, 320);
-  let drawn = {};
+  let drawn = "";
   let figure = null;
   let least = 0;
   let waiting = false;
@@ -41,8 +41,7 @@ decodescope.views.chart_host = (root, send, options) => {
   }
 
   function join(text) {
-    const { shared, marks } = JSON.parse(text);
-    return marks.map((mark) => ({ ...shared, ...mark }));
+    return JSON.parse(text).flatMap(({ shared, marks }) => marks.map((mark) => ({ ...shared, ...mark })));
   }
 
   function failed(error) {
@@ -68,10 +67,12 @@ decodescope.views.chart_host = (root, send, options) => {
         table.update(value.numbers);
       }
       least = value.width;
-      const { traces, annotations, layout } = value;
-      if (traces === drawn.traces && annotations === drawn.annotations && layout === drawn.layout) return;
-      drawn = { traces, annotations, layout };
-      figure = { data: join(traces), layout: { ...JSON.parse(layout), annotations: join(annotations) } };
+      const layout = Object.entries(value.layout);
+      const text = [value.traces, value.annotations, ...layout.flat()].join();
+      if (text === drawn) return;
+      drawn = text;
+      figure = { data: join(value.traces), layout: Object.fromEntries(layout.map(([key, part]) => [key, JSON.parse(part)])) };
+      figure.layout.annotations = join(value.annotations);
       plot.classList.toggle("pick", figure.data.some((trace) => trace.customdata));
       later();
     },

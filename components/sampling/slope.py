@@ -26,7 +26,7 @@ def slope_figure(step: Stepped) -> Drawing:
     last = len(step.stages) - 1
     margin = _margin(step, indices)
     top = height_of(float(step.probabilities[:, indices].max(initial=1e-6))) * 1.04
-    heads = [head for stage in range(last + 1) for head in _heads(step, stage)]
+    heads = [head for kind in (_name_of, _measures_of) for head in (kind(step, stage) for stage in range(last + 1))]
     return drawing(
         HEIGHT,
         # Quiet lines first: what was cut lies under what survived, the chosen one on top.
@@ -96,19 +96,25 @@ def _hover(step: Stepped, index: int, stage: int) -> str:
     )
 
 
-def _heads(step: Stepped, stage: int) -> list[dict[str, Any]]:
-    """The head of a column: the stage with its setting, the kept count, the entropy and the mass it removed."""
+def _name_of(step: Stepped, stage: int) -> dict[str, Any]:
+    """The head of a column: the stage with its setting."""
+    bold = {"family": SANS, "weight": 600, "color": "var(--ink)"}
+    return {**_head(stage), "text": stage_label(step.stages[stage]), "yshift": 38, "font": bold}
+
+
+def _measures_of(step: Stepped, stage: int) -> dict[str, Any]:
+    """Under it: the kept count, the entropy and the mass it removed."""
     say = words("sampling")
     one = step.stages[stage]
     removed = 100 * one.mass_removed
     measures = say.text("head_removed" if removed >= 0.05 else "head_entropy", entropy=one.entropy, percent=removed)
+    small = {"size": 11, "color": "var(--dim)"}
     counts = f"{say.text('head_kept', kept=one.kept)}\n{measures}"
-    place = {"x": stage, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-    bold = {"family": SANS, "weight": 600, "color": "var(--ink)"}
-    return [
-        {**place, "text": stage_label(one), "yshift": 38, "font": bold},
-        {**place, "text": counts, "yshift": 6, "font": {"size": 11, "color": "var(--dim)"}},
-    ]
+    return {**_head(stage), "text": counts, "yshift": 6, "align": "center", "font": small}
+
+
+def _head(stage: int) -> dict[str, Any]:
+    return {"x": stage, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
 
 
 def least_width(step: Stepped) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import gradio as gr
@@ -37,10 +38,10 @@ def value(
     """
     layout = figure["layout"] | {"height": height}
     return {
-        # Apart, so that only what changed travels; and what all marks of a kind share travels once.
-        "traces": host.item(_shared_apart(figure["data"])),
-        "annotations": host.item(_shared_apart(layout.pop("annotations", []))),
-        "layout": host.item(layout),
+        # Apart, so that only what changed travels; and what marks of a kind share travels once.
+        "traces": host.item(_runs(figure["data"])),
+        "annotations": host.item(_runs(layout.pop("annotations", []))),
+        "layout": {key: host.item(part) for key, part in layout.items()},
         "label": label,
         "height": height,
         "width": width,
@@ -49,19 +50,21 @@ def value(
     }
 
 
-def _shared_apart(marks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The properties that every mark has alike, once, and of each mark the others."""
-    first, *others = marks or [{}]
-    shared = {key: part for key, part in first.items() if all(key in other and other[key] == part for other in others)}
-    return {"shared": shared, "marks": [{key: mark[key] for key in mark if key not in shared} for mark in marks]}
+def _runs(marks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Marks in runs of the same properties: of each run those that all have alike, and of each mark the others."""
+    runs = []
+    for _, members in groupby(marks, key=frozenset):
+        first, *others = run = list(members)
+        shared = {key: part for key, part in first.items() if all(other[key] == part for other in others)}
+        runs.append({"shared": shared, "marks": [{k: mark[k] for k in mark if k not in shared} for mark in run]})
+    return runs
 
 
 def read_figure(value: Mapping[str, Any]) -> dict[str, Any]:
     """The figure that a chart's value draws, as {"data", "layout"}: what the browser makes of it."""
-    layout = json.loads(value["layout"])
+    layout = {key: json.loads(part) for key, part in value["layout"].items()}
     return {"data": _joined(value["traces"]), "layout": layout | {"annotations": _joined(value["annotations"])}}
 
 
 def _joined(text: str) -> list[dict[str, Any]]:
-    parts = json.loads(text)
-    return [{**parts["shared"], **mark} for mark in parts["marks"]]
+    return [{**run["shared"], **mark} for run in json.loads(text) for mark in run["marks"]]
