@@ -131,19 +131,20 @@ class Page:
         trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
         panel = self.owner[visit.station]
         reason = panel.unavailable(view)
-        views = {
+        everywhere = {
             "rail": rail.value([station for panel in PANELS for station in panel.stations(view)], active=visit.station),
             "notice": rail.value(trouble),
             "conversation": token_strip.value(conversation(view), selected=self._selected(view)),
             "timeline": token_strip.value(timeline(view), selected=self._selected(view), legend=self._legend()),
             "status": rail.value(status_stations(view) + checks(view)),
-            f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else []),
         }
+        inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
         if not reason:
             names = [str(part.elem_id) for part in self.parts[panel.STATION]]
-            views |= dict(zip(names, panel.render(view), strict=True))
+            inside |= dict(zip(names, panel.render(view), strict=True))
         return host.feed_value(
-            views,
+            everywhere,
+            inside,
             hidden={f"{panel.STATION}-body": bool(reason)},
             disabled={"run": visit.running, "stop": not visit.running},
         )
@@ -198,7 +199,7 @@ class Page:
     def _open(self, request: gr.Request) -> Iterator[list[Any]]:
         if not self.intents.ready:
             loading = rail.value([Station("", "", self.say.text("loading"))])
-            yield [gr.skip(), host.feed_value({"notice": loading}, hidden={}, disabled={})]
+            yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={})]
         visit = self.intents.open(str(request.session_hash))
         yield [visit, self.frame(visit)]
 
