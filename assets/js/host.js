@@ -13,7 +13,8 @@ window.decodescope = (() => {
       root.hidden = !(value && typeof value === "object");
       if (!root.hidden) view.update(value);
     };
-    const draw = () => show(props.value ?? fed.get(options.id));
+    // A value of its own, or else what the feed brought: also before this widget's tab was first shown.
+    const draw = () => show(props.value || fed.get(options.id));
     root.hidden = true; // until there is something to show
     shown.set(options.id, show);
     watch("value", draw);
@@ -46,7 +47,7 @@ window.decodescope = (() => {
         }
         pass(value.first);
         if (!waiting) setTimeout(passWaiting);
-        waiting = value.then;
+        waiting = value.soon;
       },
     };
   };

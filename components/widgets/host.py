@@ -62,13 +62,13 @@ def feed(elem_id: str, label: str) -> gr.HTML:
 
 
 def feed_value(
-    first: Mapping[str, Any], then: Mapping[str, Any], *, hidden: Mapping[str, bool], disabled: Mapping[str, bool]
+    first: Mapping[str, Any], soon: Mapping[str, Any], *, hidden: Mapping[str, bool], disabled: Mapping[str, bool]
 ) -> dict[str, Any]:
     """Values by the widget's element id: those to be seen first, and those that may come a moment later.
 
     Of other elements, by id, it says whether they are hidden, or disabled buttons.
     """
-    return {"first": dict(first), "then": dict(then), "hidden": dict(hidden), "disabled": dict(disabled)}
+    return {"first": dict(first), "soon": dict(soon), "hidden": dict(hidden), "disabled": dict(disabled)}
 
 
 def item(value: Any) -> str:
