@@ -1,5 +1,6 @@
 """The real app in a process of its own: `python app.py` on a free port, ended when the tests are through."""
 
+import json
 import os
 import socket
 import subprocess
@@ -9,9 +10,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 300  # on a machine that has never run it the model is converted first
@@ -33,11 +34,26 @@ def started() -> Iterator[str]:
         )
         try:
             _await(address, app, log)
+            call(address, {}, timeout=START_SECONDS)  # answers once the model is loaded
             yield address
         finally:
             app.terminate()
             app.wait(30)
         assert "Traceback" not in _read(log), _read(log)
+
+
+def call(address: str, experiment: dict[str, Any], *, timeout: float = 60) -> tuple[str, Any]:
+    """The endpoint /trace by plain HTTP: the name of its last event, "complete" or "error", and the event's data."""
+    request = Request(
+        f"{address}gradio_api/call/trace",
+        data=json.dumps({"data": [experiment]}).encode(),
+        headers={"content-type": "application/json"},
+    )
+    with urlopen(request, timeout=timeout) as response:
+        event_id = json.load(response)["event_id"]
+    with urlopen(f"{address}gradio_api/call/trace/{event_id}", timeout=timeout) as response:
+        name, data = response.read().decode().strip().split("\n")[-2:]
+    return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
 
 def _free_port() -> int:

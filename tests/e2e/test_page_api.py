@@ -6,29 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 from gradio_client.exceptions import AppError
 
 from engine.trace_json import trace_from_json
-from tests.e2e.app_server import ONE_CORE, ROOT
+from tests.e2e.app_server import ONE_CORE, ROOT, call
 from tests.e2e.conftest import RunTrace
 from tests.e2e.experiments import answer, default_experiment, events
-
-
-def raw_call(app: str, experiment: dict[str, Any]) -> tuple[str, Any]:
-    """The endpoint by plain HTTP, for JSON that a careful client would not write: the last event and its data."""
-    request = Request(
-        f"{app}gradio_api/call/trace",
-        data=json.dumps({"data": [experiment]}).encode(),
-        headers={"content-type": "application/json"},
-    )
-    with urlopen(request, timeout=60) as response:
-        event_id = json.load(response)["event_id"]
-    with urlopen(f"{app}gradio_api/call/trace/{event_id}", timeout=60) as response:
-        name, data = response.read().decode().strip().split("\n")[-2:]
-    return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
 
 def test_the_answer_is_a_whole_trace(paris: dict[str, Any]) -> None:
@@ -73,14 +58,14 @@ def test_a_bad_experiment_gives_one_clear_line(run_trace: RunTrace, changes: dic
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_numbers_that_are_none_are_refused(app: str, number: float) -> None:
-    name, data = raw_call(app, default_experiment(sampling={"temperature": number}))
+    name, data = call(app, default_experiment(sampling={"temperature": number}))
     assert name == "error"
     assert data["error"].startswith("sampling.temperature: Input should be a finite number")
 
 
 def test_a_lone_surrogate_is_replaced_where_all_can_see(app: str) -> None:
     messages = [{"role": "user", "content": "a\ud800b"}]
-    name, (trace,) = raw_call(app, default_experiment(messages=messages, stop={"max_new_tokens": 2}))
+    name, (trace,) = call(app, default_experiment(messages=messages, stop={"max_new_tokens": 2}))
     assert name == "complete"
     assert trace["experiment"]["messages"][0]["content"] == "a�b"
     assert "a�b" in events(trace, "rendered")[0]["text"]

@@ -83,6 +83,21 @@ def test_a_second_run_while_running_changes_nothing(visit: OpenApp, run_trace: R
     assert page.tokens == shown_tokens(trace)
 
 
+def test_a_message_sent_during_a_run_comes_back_and_the_run_goes_on(visit: OpenApp) -> None:
+    page = visit()
+    long_run(page)
+    page.begin()
+    page.type("And of Spain?")
+    page.page.press("#message textarea", "Enter")
+    eventually(lambda: page.page.input_value("#message textarea") == "And of Spain?", "the message given back")
+    count = len(page.tokens)
+    assert page.running
+    eventually(lambda: len(page.tokens) > count and page.running, "the run going on")
+    eventually(lambda: page.runs_ended == 1, "the end")
+    assert len(page.tokens) == LONG
+    assert page.messages[1] == "What is the capital of France?"
+
+
 def test_back_takes_one_token_and_its_bytes(visit: OpenApp) -> None:
     page = visit()
     page.open("kv_cache")

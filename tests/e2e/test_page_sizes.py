@@ -1,0 +1,123 @@
+"""Sizes and themes: nothing scrolls sideways, every control has a name and shows where the focus is; and pictures.
+
+With DECODESCOPE_SCREENSHOTS=1 the pictures of the README are taken anew, into docs/images.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.app_server import ROOT
+from tests.e2e.conftest import OpenApp
+from tests.e2e.visitor import Visitor, eventually
+
+FOLDER = ROOT / ("docs/images" if os.environ.get("DECODESCOPE_SCREENSHOTS") == "1" else "build/screenshots")
+SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
+
+NAMELESS = """() => {
+  const controls = "button, input, textarea, select, [role=button], [role=img], summary";
+  const names = (node) =>
+    [node.ariaLabel, node.title, node.textContent, ...[...(node.labels || [])].map((label) => label.textContent)];
+  return [...document.querySelectorAll(controls)]
+    .filter((node) => node.checkVisibility() && !names(node).some((text) => text && text.trim()))
+    .map((node) => node.outerHTML.slice(0, 200));
+}"""
+
+#: The name of the focused control, and whether it or what encloses it looks other than without the focus.
+LOOK = """() => {
+  const looks = (node) => {
+    const style = getComputedStyle(node);
+    return [style.outlineStyle, style.outlineColor, style.boxShadow, style.borderColor, style.backgroundColor];
+  };
+  const node = document.activeElement;
+  const around = [node];
+  while (around.length < 4) around.push(around.at(-1).parentElement);
+  const focused = around.map(looks);
+  node.blur();
+  const plain = around.map(looks);
+  node.focus({ focusVisible: true });
+  return [node.id || node.ariaLabel || node.textContent.trim().slice(0, 30), String(focused) !== String(plain)];
+}"""
+
+
+def picture(page: Visitor, name: str) -> None:
+    """Take a picture of what is in sight."""
+    path: Path = FOLDER / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.page.mouse.move(0, 0)
+    page.page.screenshot(path=path, animations="disabled")
+    assert path.stat().st_size > 10_000
+
+
+def at_paris(page: Visitor, station: str) -> None:
+    """Select the step that gave " Paris", with a panel and its charts in sight."""
+    page.run()
+    page.open(station)
+    page.select(42)
+    page.page.wait_for_selector("#right .main-svg:visible")
+    eventually(lambda: page.texts("#right .annotation-text, #right .main-svg text"), "the labels of the chart")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_no_station_makes_the_page_scroll_sideways(visit: OpenApp, size: str, dark: bool) -> None:
+    width, height = SIZES[size]
+    page = visit(width=width, height=height, dark=dark)
+    page.run()
+    for station in page.stations:
+        page.open(station)
+        page.page.wait_for_selector("#right :is(td, .t, .main-svg):visible")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width, station
+    page.control("mistake")  # opens all that is folded away
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    left = page.page.evaluate(
+        "document.querySelector('#left').scrollWidth - document.querySelector('#left').clientWidth"
+    )
+    assert left == 0
+    assert page.page.evaluate("document.body.classList.contains('dark')") == dark
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pictures_of_the_first_screen(visit: OpenApp, dark: bool) -> None:
+    page = visit(width=1280, height=980, dark=dark)
+    at_paris(page, "processors")
+    assert page.station("draw") == '"␣Paris"'
+    picture(page, f"first-screen-{'dark' if dark else 'light'}")
+
+
+def test_a_picture_of_the_cache(visit: OpenApp) -> None:
+    page = visit(width=1280, height=980)
+    at_paris(page, "kv_cache")
+    picture(page, "kv-cache")
+
+
+def test_a_picture_of_a_phone(visit: OpenApp) -> None:
+    page = visit(width=390, height=844)
+    at_paris(page, "processors")
+    page.page.evaluate("window.scrollTo(0, document.querySelector('#right').offsetTop - 60)")
+    picture(page, "phone")
+
+
+def test_every_control_has_a_name(visit: OpenApp) -> None:
+    page = visit()
+    page.run()
+    page.control("mistake")
+    for station in page.stations:
+        page.open(station)
+        page.page.wait_for_selector("#right :is(td, .t, .main-svg):visible")
+        assert page.page.evaluate(NAMELESS) == [], station
+    assert page.page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_the_focus_is_seen(visit: OpenApp) -> None:
+    page = visit()
+    page.step()
+    page.page.evaluate("document.body.focus()")
+    reached = {}
+    for _ in range(24):
+        page.page.keyboard.press("Tab")
+        name, seen = page.page.evaluate(LOOK)
+        reached[name] = seen
+    assert {"step", "run", "back", "new", "temperature", "top-k"} <= set(reached)
+    assert [name for name, seen in reached.items() if not seen] == []
