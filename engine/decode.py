@@ -197,6 +197,8 @@ class Turn:
     def _next_logits(self) -> Computed:
         if self.answer or self._own is None:
             return self._compute()
+        if self.cache is None:  # given back since the prefill: filled again, and the draw stays what it would have been
+            return replace(self._own, seconds=self._compute().seconds)
         return replace(self._own, seconds=0.0)
 
     def _choose(self, snapshots: Sequence[Snapshot], forced: int | None) -> tuple[int, Draw | None]:

@@ -6,7 +6,7 @@ from engine.facts import ModelFacts
 
 def check_id(token_id: int, facts: ModelFacts, path: str) -> None:
     """Raise `ExperimentError` for an id that the model has no row for."""
-    if token_id >= facts.vocab_rows:
+    if not 0 <= token_id < facts.vocab_rows:
         raise ExperimentError(path, f"token ids of this model go up to {facts.vocab_rows - 1}, got {token_id}")
 
 

@@ -139,3 +139,30 @@ def test_cancel_and_go_on(llama: LoadedModel) -> None:
     assert talk.advance()[0].kind == "stepped"
     assert talk.trace.events[: len(before)] == before
     assert told(finish(talk).events) == told(finish(Conversation(llama, talk.experiment)).events)
+
+
+@pytest.mark.parametrize("name", ["llama", "hybrid"])
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_cache_given_back_is_whole_again_when_the_first_token_is_chosen(name: str, steps: int) -> None:
+    whole = finish(Conversation(tiny(name), experiment()))
+    talk = Conversation(tiny(name), experiment())
+    for _ in range(1 + steps):
+        talk.advance()
+    talk.release()
+    for _ in range(steps):
+        talk.back()
+    first = next(event for event in talk.advance() if isinstance(event, Stepped))
+    assert first.kv_tokens == first.position
+    assert first.kv_bytes == talk.loaded.facts.kv_bytes(first.position) or name == "hybrid"
+    assert ids(finish(talk)) == ids(whole)
+
+
+@pytest.mark.parametrize("token_id", [-1, ROWS])
+def test_choosing_an_id_that_the_model_lacks_changes_nothing(token_id: int) -> None:
+    talk = Conversation(tiny("llama"), experiment())
+    for _ in range(3):
+        talk.advance()
+    before = talk.trace
+    with pytest.raises(ExperimentError, match="token_id"):
+        talk.force(0, token_id)
+    assert talk.trace is before
