@@ -231,11 +231,15 @@ class Page:
             visit.notice, visit.typed = self.say.text("answer_first"), message
             yield self.frame(visit)
             return
-        visit.running = True
-        for _ in self.intents.run(visit, message, self._form(values)):
-            yield self.frame(visit)
-        visit.running = False
-        visit.typed = message if visit.notice else ""
+        visit.running, taken = True, False
+        try:
+            for _ in self.intents.run(visit, message, self._form(values)):
+                taken = True
+                yield self.frame(visit)
+        finally:  # also where a frame fails or the page closes: Run must not stay disabled
+            visit.running = False
+            # The notice cannot tell whether the message was refused: another event may have changed it meanwhile.
+            visit.typed = "" if taken else message
         yield self.frame(visit)
 
     def _give_back(self, visit: Visit) -> Any:
@@ -247,15 +251,15 @@ class Page:
 
     def _choose_station(self, visit: Visit, event: gr.EventData) -> list[Any]:
         visit.choices = mine = visit.choices + 1
-        station = event._data.get("id")
-        if station in self.owner:
+        station = _sent(event).get("id")
+        if isinstance(station, str) and station in self.owner:
             visit.station = station
         shown = [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
         return shown if visit.choices == mine else [gr.skip(), gr.skip()]
 
     def _select(self, visit: Visit, event: gr.EventData) -> Any:
         visit.choices = mine = visit.choices + 1
-        data = event._data
+        data = _sent(event)
         key = data.get("key") or data
         if isinstance(key, dict):
             self.intents.select(visit, key)
@@ -265,3 +269,8 @@ class Page:
     def _look_up(self, visit: Visit, text: str) -> dict[str, Any]:
         self.intents.look_up(visit, text)
         return self.frame(visit)
+
+
+def _sent(event: gr.EventData) -> dict[str, Any]:
+    """What a widget sent with its event. It comes from the browser, so it may be anything."""
+    return event._data if isinstance(event._data, dict) else {}

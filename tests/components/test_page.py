@@ -1,0 +1,75 @@
+"""What the page makes of events, without a browser: runs that break, events that overlap, data of any kind."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from components.desk import Desk
+from components.page import Page
+from components.visit import Visit
+from tests.components.test_desk import desk, form, ids, visit
+
+__all__ = ["desk", "visit"]  # fixtures
+
+
+@pytest.fixture
+def page(desk: Desk) -> Page:
+    return Page(desk, desk.default, "Tiny")
+
+
+def begin(page: Page, desk: Desk, visit: Visit, message: str) -> Iterator[dict[str, Any]]:
+    """A run of the page, as Run begins it."""
+    page._take(visit, message)
+    values = form(desk, max_new_tokens=60, min_new_tokens=60)
+    return page._run(visit, *(values[name] for name in page.form))
+
+
+def test_run_can_be_pressed_again_after_a_frame_that_failed(page: Page, desk: Desk, visit: Visit, monkeypatch) -> None:
+    frames = begin(page, desk, visit, "the dog")
+    next(frames)
+    monkeypatch.setattr(page, "frame", lambda visit: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        next(frames)
+    assert not visit.running
+
+
+def test_run_can_be_pressed_again_after_its_event_was_given_up(page: Page, desk: Desk, visit: Visit) -> None:
+    frames = begin(page, desk, visit, "the dog")
+    next(frames)
+    assert visit.running
+    frames.close()
+    assert not visit.running
+
+
+def test_what_is_refused_during_a_run_does_not_bring_its_message_back(page: Page, desk: Desk, visit: Visit) -> None:
+    frames = begin(page, desk, visit, "the dog")
+    next(frames)
+    desk.back(visit)
+    assert "under way" in visit.notice
+    for _ in frames:
+        pass
+    assert visit.typed == ""
+
+
+def test_a_message_that_was_refused_comes_back(page: Page, desk: Desk, visit: Visit) -> None:
+    desk.step(visit, "", form(desk))
+    page._take(visit, "the dog")
+    values = form(desk)
+    for _ in page._run(visit, *(values[name] for name in page.form)):
+        pass
+    assert "not finished" in visit.notice
+    assert visit.typed == "the dog"
+    assert len(ids(desk, visit)) == 1
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], "x", 5, {"id": []}, {"id": {}}, {"key": [1]}, {"key": "x"}, {"position": 1.5}]
+)
+def test_event_data_of_any_kind_chooses_nothing(page: Page, desk: Desk, visit: Visit, data: object) -> None:
+    event: Any = SimpleNamespace(_data=data)
+    before = visit.station, visit.cursor
+    page._choose_station(visit, event)
+    page._select(visit, event)
+    assert (visit.station, visit.cursor) == before
