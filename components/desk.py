@@ -111,15 +111,16 @@ class Desk:
     @told
     def select(self, visit: Visit, key: dict[str, Any]) -> None:
         """A click in any widget: a position moves the cursor, a token is taken instead at the selected step."""
-        if isinstance(key.get("token_id"), int):
+        token_id, position = key.get("token_id"), key.get("position")
+        if type(token_id) is int:  # the key comes from the browser: True and 3.0 are no ids and no positions
             step = self.view(visit).step
             if step is None:
                 raise Refused(words("page").text("choose_step_first"))
-            self.runtime.force(visit.session_id, step.step, key["token_id"])
+            self.runtime.force(visit.session_id, step.step, token_id)
             self._forget(visit)
             self.runtime.step(visit.session_id)
-        elif key.get("position") in range(self._positions(visit)):
-            visit.cursor = replace(visit.cursor, position=key["position"])
+        elif type(position) is int and 0 <= position < self._positions(visit):
+            visit.cursor = replace(visit.cursor, position=position)
 
     @told
     def move(self, visit: Visit, by: int) -> None:
@@ -160,8 +161,11 @@ class Desk:
         try:
             yield
         except SessionGone:
-            self._reopen(visit)
             visit.notice = words("page").text("session_gone")
+            try:
+                self._reopen(visit)
+            except Refused as refused:  # no place is free, or the page has closed meanwhile
+                visit.notice = str(refused)
         except (ExperimentError, Refused) as refused:
             visit.notice = str(refused)
         except Exception as error:  # the person must be told, whatever it was; the log has the rest
@@ -203,6 +207,7 @@ class Desk:
         changed = _settings(asked) != _settings(trace.experiment)
         said = {"role": "user", "content": message}
         stopped = trace.stopped(trace.turns - 1)
+        waiting = self._waiting(trace)
         visit.cursor = replace(visit.cursor, position=None)
         if not message.strip():
             if changed:
@@ -215,18 +220,22 @@ class Desk:
             raise Refused(words("page").text("answer_first"))
         elif stopped.reason == "error":
             self._start(visit, self._experiment(form, [*history[:-1], said]))
-        elif changed:
+        elif changed or waiting not in (None, message):
             answer = {"role": "assistant", "content": trace.answer(trace.turns - 1)}
             self._start(visit, self._experiment(form, [*history, answer, said]))
-        else:
+        elif waiting is None:
             self.runtime.say(visit.session_id, message)
             self._forget(visit)
 
-    @staticmethod
-    def _ended(trace: Trace) -> bool:
+    def _ended(self, trace: Trace) -> bool:
         """True when no further token can come: the newest turn has stopped for good."""
         stopped = trace.stopped(trace.turns - 1)
-        return stopped is not None and stopped.reason != "cancelled"
+        return stopped is not None and stopped.reason != "cancelled" and self._waiting(trace) is None
+
+    @staticmethod
+    def _waiting(trace: Trace) -> str | None:
+        """A message that was taken while its turn has not begun: its run was refused, as too many were under way."""
+        return next(iter(trace.experiment.follow_ups[trace.turns - 1 :]), None) if trace.turns else None
 
     def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
         return self.runtime.parse(compose(form, model=self.runtime.facts.model_id, messages=messages))
