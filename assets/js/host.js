@@ -4,6 +4,7 @@ window.decodescope = (() => {
   const themed = new Set();
   const shown = new Map(); // by element id: how a mounted widget is drawn
   const fed = new Map(); // by element id: the newest value from the feed, also for a widget that is not mounted yet
+  const states = { hidden: {}, disabled: {} }; // by element id: what the feed said last
 
   // Gradio calls this once a component is mounted. `send` brings a choice back to Python as the event "select".
   function mount(name, element, props, trigger, watch, options) {
@@ -20,6 +21,16 @@ window.decodescope = (() => {
     watch("value", draw);
     // Not inside gradio's effect, which would then follow every item that is read.
     queueMicrotask(draw);
+    queueMicrotask(setStates); // of what came with it when its tab was first shown
+  }
+
+  function setStates() {
+    for (const [property, all] of Object.entries(states)) {
+      for (const [id, is] of Object.entries(all)) {
+        const element = document.getElementById(id);
+        if (element) element[property] = is;
+      }
+    }
   }
 
   // One value that carries those of many widgets, by element id, and what is hidden or disabled just now. Gradio spends
@@ -39,12 +50,8 @@ window.decodescope = (() => {
     };
     return {
       update(value) {
-        for (const property of ["hidden", "disabled"]) {
-          for (const [id, is] of Object.entries(value[property])) {
-            const element = document.getElementById(id);
-            if (element) element[property] = is;
-          }
-        }
+        for (const [property, all] of Object.entries(states)) Object.assign(all, value[property]);
+        setStates();
         pass(value.first);
         if (!waiting) setTimeout(passWaiting);
         waiting = value.soon;
