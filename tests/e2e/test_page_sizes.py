@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.app_server import ROOT
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
 
 FOLDER = ROOT / ("docs/images" if os.environ.get("DECODESCOPE_SCREENSHOTS") == "1" else "build/screenshots")
 SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
@@ -49,13 +49,13 @@ def picture(page: Visitor, name: str) -> None:
     assert path.stat().st_size > 10_000
 
 
-def at_paris(page: Visitor, station: str) -> None:
-    """Select the step that gave " Paris", with a panel and its charts in sight."""
+def at_paris(page: Visitor, station: str, *charts: str) -> None:
+    """Select the step that gave " Paris", with a panel and its charts drawn."""
     page.run()
     page.open(station)
     page.select(42)
-    page.page.wait_for_selector("#right .main-svg:visible")
-    eventually(lambda: page.texts("#right .annotation-text, #right .main-svg text"), "the labels of the chart")
+    for chart in charts:
+        page.page.wait_for_selector(f"#{chart} .main-svg text >> nth=0")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -83,21 +83,21 @@ def test_no_station_makes_the_page_scroll_sideways(visit: OpenApp, size: str, da
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pictures_of_the_first_screen(visit: OpenApp, dark: bool) -> None:
     page = visit(width=1280, height=980, dark=dark)
-    at_paris(page, "processors")
+    at_paris(page, "processors", "sampling-slope", "sampling-draw")
     assert page.station("draw") == '"␣Paris"'
     picture(page, f"first-screen-{'dark' if dark else 'light'}")
 
 
 def test_a_picture_of_the_cache(visit: OpenApp) -> None:
     page = visit(width=1280, height=980)
-    at_paris(page, "kv_cache")
+    at_paris(page, "kv_cache", "kv-growth")
     picture(page, "kv-cache")
 
 
 def test_a_picture_of_a_phone(visit: OpenApp) -> None:
     page = visit(width=390, height=844)
-    at_paris(page, "processors")
-    page.page.evaluate("window.scrollTo(0, document.querySelector('#right').offsetTop - 60)")
+    at_paris(page, "processors", "sampling-slope")
+    page.page.evaluate("window.scrollTo(0, 0)")
     picture(page, "phone")
 
 
