@@ -81,6 +81,7 @@ MessageText = Annotated[str, StringConstraints(max_length=200_000), _Cleaned]
 StopText = Annotated[str, StringConstraints(min_length=1, max_length=200), _Cleaned]
 BadWord = Annotated[str, StringConstraints(min_length=1, max_length=100), _Cleaned]
 GrammarSource = Annotated[str, StringConstraints(min_length=1, max_length=20_000), _Cleaned]
+OwnOrder = Annotated[tuple[ProcessorName, ...], Field(max_length=len(TRANSFORMERS_ORDER), fail_fast=True)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
@@ -112,9 +113,9 @@ class Sampling(Value):
     repetition_penalty: Annotated[float, Field(gt=0, le=100)] = 1.0
     no_repeat_ngram_size: Annotated[int, Field(ge=0, le=100)] = 0
     min_new_tokens: Annotated[int, Field(ge=0, le=100_000)] = 0
-    bad_words: Annotated[tuple[BadWord, ...], Field(max_length=64)] = ()
-    suppress_tokens: Annotated[tuple[TokenId, ...], Field(max_length=1_000)] = ()
-    order: Literal["transformers", "llama.cpp"] | tuple[ProcessorName, ...] = "transformers"
+    bad_words: Annotated[tuple[BadWord, ...], Field(max_length=64, fail_fast=True)] = ()
+    suppress_tokens: Annotated[tuple[TokenId, ...], Field(max_length=1_000, fail_fast=True)] = ()
+    order: Literal["transformers", "llama.cpp"] | OwnOrder = "transformers"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
     @property
@@ -164,7 +165,7 @@ def _require_in_order(names: Collection[ProcessorName], order: Collection[Proces
 
 class Stop(Value):
     max_new_tokens: Annotated[int, Field(ge=1, le=100_000)] = 64
-    stop_strings: Annotated[tuple[StopText, ...], Field(max_length=16)] = ()
+    stop_strings: Annotated[tuple[StopText, ...], Field(max_length=16, fail_fast=True)] = ()
 
 
 class Context(Value):
@@ -194,16 +195,16 @@ class Experiment(Value):
 
     version: Literal[1]
     model: str
-    messages: Annotated[tuple[Message, ...], Field(min_length=1, max_length=1_000)] | None = None
+    messages: Annotated[tuple[Message, ...], Field(min_length=1, max_length=1_000, fail_fast=True)] | None = None
     prompt: MessageText | None = None
-    follow_ups: Annotated[tuple[MessageText, ...], Field(max_length=100)] = ()
-    tools: Annotated[tuple[str, ...], Field(max_length=32)] = ()
+    follow_ups: Annotated[tuple[MessageText, ...], Field(max_length=100, fail_fast=True)] = ()
+    tools: Annotated[tuple[str, ...], Field(max_length=32, fail_fast=True)] = ()
     tool_choice: Literal["auto", "required", "none"] = "auto"
     grammar: Grammar | None = None
     sampling: Sampling = Sampling()
     stop: Stop = Stop()
     context: Context = Context()
-    forced: Annotated[tuple[Forced, ...], Field(max_length=10_000)] = ()
+    forced: Annotated[tuple[Forced, ...], Field(max_length=10_000, fail_fast=True)] = ()
     obey_marks_in_content: bool = False
     mistake: Mistake | None = None
 
@@ -238,16 +239,18 @@ def parse_experiment(
     data = _decode(source) if isinstance(source, str | bytes) else source
     if not isinstance(data, dict):
         raise ExperimentError("", "an experiment is a JSON object")
+    _check_size(data)
     try:
         experiment = Experiment.model_validate(data)
     except ValidationError as error:
         raise _first_error(error) from None
     if experiment.model not in models:
-        raise ExperimentError("model", f"unknown model {experiment.model!r}; allowed: {', '.join(sorted(models))}")
+        allowed = ", ".join(sorted(models))
+        raise ExperimentError("model", f"unknown model {_short(experiment.model)}; allowed: {allowed}")
     for index, name in enumerate(experiment.tools):
         if name not in tools:
             allowed = ", ".join(sorted(tools)) or "none"
-            raise ExperimentError(f"tools[{index}]", f"unknown tool {name!r}; allowed: {allowed}")
+            raise ExperimentError(f"tools[{index}]", f"unknown tool {_short(name)}; allowed: {allowed}")
     return experiment
 
 
@@ -262,12 +265,24 @@ def _decode(source: str | bytes) -> Any:
         raise ExperimentError("", f"not valid JSON: {error}") from None
 
 
+def _check_size(data: Any) -> None:
+    """Refuse decoded values that no JSON text of the allowed size can hold; they may come from anywhere."""
+    size, waiting = 0, [data]
+    while waiting and size <= MAX_JSON_BYTES:
+        value = waiting.pop()
+        size += len(value) if isinstance(value, str | list | tuple | dict) else 1
+        if isinstance(value, list | tuple | dict):
+            waiting += [*value, *value.values()] if isinstance(value, dict) else value
+    if size > MAX_JSON_BYTES:
+        raise ExperimentError("", f"an experiment has at most {MAX_JSON_BYTES:,} bytes, this has more")
+
+
 def _first_error(error: ValidationError) -> ExperimentError:
     """The first error of pydantic as one line: a path, and what is allowed there."""
     detail = error.errors(include_url=False)[0]
     # Union branches appear in the location as type expressions; they are no part of the user's path.
     location = [part for part in detail["loc"] if isinstance(part, int) or part.isidentifier()]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:60]}" for part in location).lstrip(".")
     if detail["type"] == "extra_forbidden":
         return ExperimentError(path, "unknown field")
     message = detail["msg"].removeprefix("Value error, ")
@@ -277,5 +292,8 @@ def _first_error(error: ValidationError) -> ExperimentError:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "values nested too deeply"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import time
 
 import pytest
 
@@ -151,6 +152,34 @@ def test_fifty_thousand_mutations_are_refused_or_valid_and_never_anything_else()
         assert again == experiment
     assert 1_000 < accepted < 49_000
     assert all(message and "\n" not in message for message in refused)
+
+
+def _nested(depth: int) -> object:
+    value: object = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"messages": [{"role": "user", "content": "x" * 200_000}] * 6}, "at most 1,000,000 bytes"),
+        ({"prompt": "x", **{f"k{i}": 1 for i in range(150_000)}}, "at most 1,000,000 bytes"),
+        ({"sampling": {"order": ["x"] * 300_000}}, "sampling.order"),
+        ({"model": "m" * 900_000}, "unknown model"),
+        ({"tools": ["t" * 900_000]}, "unknown tool"),
+        ({"k" * 900_000: 1}, "unknown field"),
+        ({"version": _nested(100_000)}, "version"),
+        ({"sampling": _nested(100_000)}, "sampling"),
+    ],
+)
+def test_what_is_much_too_large_is_refused_soon_and_in_a_few_words(fields: dict[str, object], said: str) -> None:
+    started = time.process_time()
+    with pytest.raises(ExperimentError, match=said) as caught:
+        parse(**fields)
+    assert time.process_time() - started < 2
+    assert len(str(caught.value)) < 300
 
 
 def _mutate(value: dict[str, object]) -> None:
