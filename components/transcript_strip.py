@@ -2,12 +2,17 @@
 
 import codecs
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from components.copy import words
 from components.panel import View
 from components.visible import visible_bytes
 from components.widgets.token_strip import Chip, Group
 from engine.trace import Rendered, Stepped, Stopped
+
+#: Positions at either end of a long context that are a chip of their own. A message of 200,000 characters can be as
+#: many tokens: a chip each would take the server most of a minute at every frame.
+FIRST, LAST = 256, 1_792
 
 
 def conversation(view: View) -> list[Group]:
@@ -26,9 +31,20 @@ def timeline(view: View) -> list[Group]:
     rendered = view.rendered
     if rendered is None:
         return []
-    chips = [_context_chip(rendered, position) for position in range(len(rendered.token_ids))]
+    left_out = positions_left_out(rendered)
+    chips = [_context_chip(rendered, position) for position in range(left_out.start)]
+    if left_out:
+        said = words("page").text("left_out", count=len(left_out))
+        chips.append(Chip(text=said, position=-1, title=_title_of_many(left_out)))
+    chips += [_context_chip(rendered, position) for position in range(left_out.stop, len(rendered.token_ids))]
     chips += [_step_chip(step) for step in view.steps]
     return [Group(chips=chips)]
+
+
+def positions_left_out(rendered: Rendered) -> range:
+    """The middle of a context that is too long for a chip a token; empty, at its end, for any other."""
+    count = len(rendered.token_ids)
+    return range(FIRST, count - LAST) if count > FIRST + LAST else range(count, count)
 
 
 def position_role(rendered: Rendered, position: int) -> str:
@@ -56,16 +72,22 @@ def _message(rendered: Rendered, index: int) -> Group:
     span = rendered.spans[index]
     positions = [int(p) for p in (rendered.span_index == index).nonzero()[0]]
     texts = flowing(rendered.token_bytes[p] for p in positions)
-    chips = [
-        Chip(
-            text=text,
-            position=p,
-            role=span.role,
-            state=_state(rendered, p),
-            title=_title(p, int(rendered.token_ids[p])),
+    left_out = positions_left_out(rendered)
+    chips = []
+    # What is left out of the timeline is still text to be read: in one piece.
+    for key, members in groupby(
+        zip(positions, texts, strict=True), key=lambda one: -1 if one[0] in left_out else one[0]
+    ):
+        (first, text), *others = members
+        chips.append(
+            Chip(
+                text=text + "".join(more for _, more in others),
+                position=first,
+                role=span.role,
+                state=_state(rendered, first),
+                title=_title_of_many(left_out) if key < 0 else _title(first, int(rendered.token_ids[first])),
+            )
         )
-        for p, text in zip(positions, texts, strict=True)
-    ]
     label = say.text("added_by_template", role=span.role) if span.message is None else span.role
     return _text_group(chips, label, span.role)
 
@@ -118,6 +140,10 @@ def _step_state(step: Stepped) -> str:
 
 def _title(position: int, token_id: int) -> str:
     return words("page").text("chip", position=position, id=token_id)
+
+
+def _title_of_many(positions: range) -> str:
+    return words("page").text("left_out_positions", first=positions.start, last=positions.stop - 1)
 
 
 def _step_title(step: Stepped) -> str:
