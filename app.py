@@ -100,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         launch(blocks, server_name=flags.host, server_port=flags.port, share=flags.share)
         runtime.set_result(load_runtime(entry, catalog, settings))
     except (ModelError, ValueError, OSError) as error:
+        runtime.set_exception(error)  # an open page that waits for the model would keep the program from ending
         print(f"error: {error}", file=sys.stderr)
         return 2
     blocks.block_thread()
