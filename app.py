@@ -17,7 +17,9 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 import gradio as gr
 from gradio.events import api
+from starlette.middleware import Middleware
 
+from components.body_limit import BodyLimit
 from components.desk import Desk
 from components.page import Page
 from components.theme import theme
@@ -77,6 +79,7 @@ def launch(blocks: gr.Blocks, **options: Any) -> None:
         footer_links=[],
         state_session_capacity=200,
         max_file_size="1mb",
+        app_kwargs={"middleware": [Middleware(BodyLimit)]},
         prevent_thread_lock=True,
         **options,
     )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Results of probes that are kept for a visit.
+REMEMBERED = 16
+
 #: New tokens of the answer that is made for comparison, without a chat template.
 RAW_TOKENS = 40
 
@@ -74,7 +77,7 @@ class Desk:
             facts=self.runtime.facts,
             trace=trace,
             cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0) if trace else 0),
-            probe=partial(self.runtime.probe, visit.session_id),
+            probe=partial(self._probe, visit),
             catalog=self.runtime.catalog.models,
             results=visit.results,
         )
@@ -194,10 +197,21 @@ class Desk:
         self._forget(visit)
         self.runtime.prepare(visit.session_id)
 
+    def _probe(self, visit: Visit, name: str, **arguments: Any) -> Any:
+        """A probe of the visit's run; what was found is kept while the tokens it looked at stay."""
+        key = (name, *sorted(arguments.items()))
+        if key not in visit.probed:
+            found = self.runtime.probe(visit.session_id, name, **arguments)
+            while len(visit.probed) >= REMEMBERED:
+                visit.probed.pop(next(iter(visit.probed)), None)
+            visit.probed[key] = found
+        return visit.probed[key]
+
     def _forget(self, visit: Visit) -> None:
         """The run changed: the cursor follows the newest token again, and results of the old run go."""
         visit.cursor = Cursor(query=visit.cursor.query)
         visit.results.clear()
+        visit.probed.clear()
 
     def _go_on(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """Make the run ready for its next token: new settings start the answer again, a message opens a turn."""

@@ -42,7 +42,8 @@ class Intents(Protocol):
     def close(self, session_id: str) -> None: ...
 
 
-#: Events that may wait for the model at once; the server has 40 threads in all.
+#: Events that may wait for the model at once, and pages that may open at once; the server has 40 threads in all.
+OPENING_EVENTS = 6
 HEAVY_EVENTS = 24
 
 
@@ -169,7 +170,9 @@ class Page:
         # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
         heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
         asked = [self.visit, self.message, *self.form.values()]
-        self.blocks.load(self._open, None, [self.visit, self.feed], **heavy)
+        # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
+        opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
+        self.blocks.load(self._open, None, [self.visit, self.feed], **opening)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
             button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
@@ -200,7 +203,7 @@ class Page:
         if not self.intents.ready:
             loading = rail.value([Station("", "", self.say.text("loading"))])
             yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={})]
-        visit = self.intents.open(str(request.session_hash))
+        visit = self.intents.open(request.session_hash or "")
         yield [visit, self.frame(visit)]
 
     def _close(self, request: gr.Request) -> None:

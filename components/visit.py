@@ -16,5 +16,6 @@ class Visit:
     results: dict[str, Any] = field(default_factory=dict)  # checks that the person asked for, by name
     typed: str = ""  # a message on its way from its field into a run, or back
     running: bool = False  # a run is under way
+    probed: dict[Any, Any] = field(default_factory=dict)  # what probes found about the run as it stands
     notice: str = ""  # the last problem, in words a person can act on
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer

@@ -74,18 +74,17 @@ class Conversation:
             self._work(events)
         except ExperimentError as error:
             failure = (error.message, error.path)
-        except (RuntimeError, MemoryError) as error:
+        except Exception as error:
             if not kv_cache.is_out_of_memory(error):
+                # A fault of the program: it goes up, and the run says that it ended.
+                self._fail(f"the program failed ({type(error).__name__}); start anew", "", events)
                 raise
             failure = ("memory ran out and the cache was given back; ask for fewer tokens or shorten the prompt", "")
         if failure is not None:
             # Outside the except blocks: a traceback would keep the failed forward's tensors alive.
-            self.release()
-            message, path = failure
-            text = self.turn.held_text() if self.turn else ""
-            # Not "path": Gradio's client takes an object with such a key for a file and asks for it.
-            events.append(Stopped(self._index, "error", {"message": message, "field": path}, text))
-        self.trace = replace(self.trace, events=(*self.trace.events, *events))
+            self._fail(*failure, events)
+        else:
+            self.trace = replace(self.trace, events=(*self.trace.events, *events))
         return tuple(events)
 
     def back(self) -> bool:
@@ -158,6 +157,14 @@ class Conversation:
         """The end of the current turn, which is always the newest event."""
         newest = self.trace.events[-1] if self.trace.events else None
         return newest if isinstance(newest, Stopped) else None
+
+    def _fail(self, message: str, field: str, events: list[Event]) -> None:
+        """End the run with an error; the cache goes back."""
+        self.release()
+        text = self.turn.held_text() if self.turn else ""
+        # Not "path": Gradio's client takes an object with such a key for a file and asks for it.
+        events.append(Stopped(self._index, "error", {"message": message, "field": field}, text))
+        self.trace = replace(self.trace, events=(*self.trace.events, *events))
 
     def _work(self, events: list[Event]) -> None:
         """Do the next piece and put what happened into `events`, as far as it gets."""

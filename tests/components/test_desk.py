@@ -233,6 +233,21 @@ def test_what_is_pressed_before_the_page_has_opened_gets_a_session_of_its_own(de
     assert len(trace(desk, early).events) == len(trace(desk, other).events) > 0
 
 
+def test_a_probe_is_run_once_for_a_step_and_again_when_the_run_changes(desk: Desk, visit: Visit, monkeypatch) -> None:
+    desk.step(visit, "", form(desk))
+    calls = []
+    probe = desk.runtime.probe
+    monkeypatch.setattr(desk.runtime, "probe", lambda *names, **told: calls.append(told) or probe(*names, **told))
+    found = [desk.view(visit).probe("distribution", step=0, query=" cat") for _ in range(2)]
+    assert found[0] is found[1]
+    assert len(calls) == 1
+    desk.view(visit).probe("distribution", step=0, query=" dog")
+    desk.back(visit)
+    desk.step(visit, "", form(desk))
+    desk.view(visit).probe("distribution", step=0, query=" cat")
+    assert len(calls) == 3
+
+
 def test_a_session_that_was_put_away_is_opened_anew(desk: Desk, visit: Visit) -> None:
     desk.close(visit.session_id)
     desk.step(visit, "", form(desk))

@@ -124,8 +124,13 @@ def test_other_errors_of_the_program_are_not_hidden(llama: LoadedModel, monkeypa
         raise RuntimeError("shapes cannot be multiplied")
 
     monkeypatch.setattr("engine.decode.forward", broken)
+    conversation = Conversation(llama, experiment())
     with pytest.raises(RuntimeError, match="shapes"):
-        Conversation(llama, experiment()).advance()
+        conversation.advance()
+    stopped = conversation.trace.events[-1]
+    assert isinstance(stopped, Stopped)
+    assert (stopped.reason, conversation.finished, conversation.cache_bytes) == ("error", True, 0)
+    assert "RuntimeError" in stopped.evidence["message"]
 
 
 def test_a_model_without_a_template_says_what_to_do(llama: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
