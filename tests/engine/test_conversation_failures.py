@@ -11,6 +11,7 @@ from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
 from engine.stages import forward as forward_module
+from engine.trace import Stopped
 from tests.engine.conversations import experiment, finish, ids
 from tests.engine.models import CONTEXT, ROWS
 
