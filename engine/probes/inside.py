@@ -1,0 +1,115 @@
+"""The inside of one position: the stream before and after every layer, what each part added, and what attention saw.
+
+The KV cache makes it cheap: keys and values of the positions before are a view of the run's cache, and one decode step
+of the one token at `position` gives everything.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from engine import kv_cache
+from engine.anatomy import Anatomy, anatomy
+from engine.attention import Attended, capturing
+from engine.conversation import Conversation
+from engine.experiment import ExperimentError
+from engine.probes.recompute import cache_before
+from engine.stages.inputs import make_inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """L layers at one position. The stream is float in the model's dtype."""
+
+    parts: Anatomy
+    token_ids: tuple[int, ...]  # the context up to and with `position`
+    position: int
+    stream: torch.Tensor  # [L + 1, hidden]: row l before layer l, row L after the last, before the final norm
+    attention: torch.Tensor  # [L, hidden], what attention added
+    feed_forward: torch.Tensor  # [L, hidden], what the feed-forward added
+    attended: dict[int, Attended]  # by layer, n = 1
+    normed: torch.Tensor  # [hidden], after the final norm
+    logits: torch.Tensor  # [vocab] float32, the model's own
+
+
+def context_of(conversation: Conversation, turn: int | None, position: int | None) -> tuple[int, tuple[int, ...]]:
+    """A turn (None: the current) and the ids of its context up to and with `position` (None: the last one fed).
+
+    Raises `ExperimentError` where there is no such turn or position.
+    """
+    turn = max(0, conversation.trace.turns - 1) if turn is None else turn
+    rendered = conversation.trace.rendered(turn)
+    if rendered is None:
+        raise ExperimentError("turn", f"{conversation.trace.turns} turns were begun, there is no turn {turn}")
+    ids = (*rendered.token_ids.tolist(), *(step.token_id for step in conversation.trace.steps(turn)))
+    if position is None:
+        position = max(len(rendered.token_ids) - 1, len(ids) - 2)
+    if not 0 <= position < len(ids):
+        raise ExperimentError(
+            "position", f"the turn has positions 0 to {len(ids) - 1}, there is no position {position}"
+        )
+    return turn, ids[: position + 1]
+
+
+def inside(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Inside:
+    """Everything at `position` of a turn (None: the last position that was fed), in one forward.
+
+    The run's cache stays as it is; where it no longer holds the positions before, they are computed too.
+    """
+    _, ids = context_of(conversation, turn, position)
+    loaded = conversation.loaded
+    cache = cache_before(conversation, ids, 1)
+    past = kv_cache.tokens(cache)
+    inputs = make_inputs(ids[past:], past=past, device=loaded.device)
+    parts = anatomy(loaded.model)
+    with torch.inference_mode(), capturing() as attended:
+        output = loaded.model(
+            input_ids=inputs.input_ids,
+            attention_mask=inputs.attention_mask,
+            position_ids=inputs.position_ids,
+            use_cache=True,
+            cache=cache,
+            output_hidden_states=True,
+            logits_to_keep=1,
+        )
+        return _assemble(parts, ids, [state[0, -1] for state in output.hidden_states], attended, output.logits[0, -1])
+
+
+def _assemble(
+    parts: Anatomy,
+    ids: tuple[int, ...],
+    states: list[torch.Tensor],
+    attended: dict[int, Attended],
+    logits: torch.Tensor,
+) -> Inside:
+    """The last hidden state that a model gives is normed already, so the end of the stream is worked out."""
+    before = torch.stack(states[:-1])
+    newest = {layer: _newest(record) for layer, record in attended.items()}
+    attention = torch.stack([block.attention_contribution(newest[block.index].output[0, 0]) for block in parts.blocks])
+    last = parts.blocks[-1].feed_forward_contribution(before[-1] + attention[-1])
+    stream = torch.cat([before, (before[-1] + attention[-1] + last)[None]])
+    return Inside(
+        parts=parts,
+        token_ids=ids,
+        position=len(ids) - 1,
+        stream=stream,
+        attention=attention,
+        feed_forward=stream[1:] - stream[:-1] - attention,
+        attended=newest,
+        normed=states[-1],
+        logits=logits.float(),
+    )
+
+
+def _newest(record: Attended) -> Attended:
+    """The record of the newest position alone."""
+    mask = None if record.mask is None else record.mask[:, :, -1:]
+    return Attended(
+        query=record.query[:, :, -1:],
+        key=record.key,
+        value=record.value,
+        mask=mask,
+        scaling=record.scaling,
+        softcap=record.softcap,
+        output=record.output[:, -1:],
+    )
