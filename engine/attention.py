@@ -8,7 +8,7 @@ and without one the function costs a look at a context variable.
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -53,6 +53,15 @@ class Attended:
         key = self.key[0].float().repeat_interleave(heads // kv_heads, dim=0)
         scores = cap(self.query[0].float() @ key.transpose(1, 2) * self.scaling, self.softcap)
         return torch.softmax(mask_scores(scores, None if self.mask is None else self.mask[0]), dim=-1)
+
+    def newest(self, count: int) -> "Attended":
+        """The record of the `count` newest positions alone."""
+        return replace(
+            self,
+            query=self.query[:, :, -count:],
+            mask=None if self.mask is None else self.mask[:, :, -count:],
+            output=self.output[:, -count:],
+        )
 
     def _mask_of(self, head: int) -> torch.Tensor | None:
         if self.mask is None:

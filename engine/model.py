@@ -27,9 +27,14 @@ class LoadedModel:
 
     @classmethod
     def of(cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, model_id: str, title: str) -> Self:
-        """Take a model as it stands, on the device it is on: eval mode, frozen weights, this program's attention."""
+        """Take a model as it stands, on the device it is on: eval mode, frozen weights, this program's attention.
+
+        A family that computes attention by itself (ALiBi), or adds learned sinks to the softmax, keeps its own.
+        """
         model.eval().requires_grad_(False)
-        model.set_attn_implementation(attention.NAME)
+        sinks = any(name.endswith("sinks") for name, _ in model.named_parameters())
+        if model._supports_attention_backend and not sinks:
+            model.set_attn_implementation(attention.NAME)
         return cls(model, tokenizer, read_facts(model, tokenizer, model_id=model_id, title=title), model.device)
 
 

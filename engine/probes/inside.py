@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
-from engine import kv_cache
-from engine.anatomy import Anatomy, anatomy
-from engine.attention import Attended, capturing
+from engine import attention, kv_cache
+from engine.anatomy import Anatomy, AnatomyError, anatomy
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
-from engine.probes.recompute import cache_before
+from engine.probes.recompute import cache_before, mask_length
+from engine.stages.forward import Forwarded, forward
 from engine.stages.inputs import make_inputs
 
 
@@ -27,7 +27,7 @@ class Inside:
     stream: torch.Tensor  # [L + 1, hidden]: row l before layer l, row L after the last, before the final norm
     attention: torch.Tensor  # [L, hidden], what attention added
     feed_forward: torch.Tensor  # [L, hidden], what the feed-forward added
-    attended: dict[int, Attended]  # by layer, n = 1
+    attended: dict[int, attention.Attended]  # by layer, n = 1
     normed: torch.Tensor  # [hidden], after the final norm
     logits: torch.Tensor  # [vocab] float32, the model's own
 
@@ -54,62 +54,41 @@ def context_of(conversation: Conversation, turn: int | None, position: int | Non
 def inside(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Inside:
     """Everything at `position` of a turn (None: the last position that was fed), in one forward.
 
-    The run's cache stays as it is; where it no longer holds the positions before, they are computed too.
+    The run's cache stays as it is; where it no longer holds the positions before, they are computed too. The attention
+    mask is that of the run. Raises `ExperimentError` for a turn or position that is not there, `AnatomyError` for a
+    model whose parts or whose attention cannot be seen.
     """
-    _, ids = context_of(conversation, turn, position)
-    loaded = conversation.loaded
+    turn, ids = context_of(conversation, turn, position)
+    loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
+    parts = anatomy(loaded.model)
+    if loaded.model.config._attn_implementation != attention.NAME:
+        raise AnatomyError(f"{type(loaded.model).__name__} computes attention by a way of its own that cannot be seen")
     cache = cache_before(conversation, ids, 1)
     past = kv_cache.tokens(cache)
-    inputs = make_inputs(ids[past:], past=past, device=loaded.device)
-    parts = anatomy(loaded.model)
-    with torch.inference_mode(), capturing() as attended:
-        output = loaded.model(
-            input_ids=inputs.input_ids,
-            attention_mask=inputs.attention_mask,
-            position_ids=inputs.position_ids,
-            use_cache=True,
-            cache=cache,
-            output_hidden_states=True,
-            logits_to_keep=1,
-        )
-        return _assemble(parts, ids, [state[0, -1] for state in output.hidden_states], attended, output.logits[0, -1])
+    length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
+    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
+    with torch.inference_mode(), attention.capturing() as attended:
+        forwarded = forward(loaded.model, inputs, cache, states=True)
+        return _assemble(parts, ids, forwarded, attended)
 
 
 def _assemble(
-    parts: Anatomy,
-    ids: tuple[int, ...],
-    states: list[torch.Tensor],
-    attended: dict[int, Attended],
-    logits: torch.Tensor,
+    parts: Anatomy, ids: tuple[int, ...], forwarded: Forwarded, attended: dict[int, attention.Attended]
 ) -> Inside:
     """The last hidden state that a model gives is normed already, so the end of the stream is worked out."""
-    before = torch.stack(states[:-1])
-    newest = {layer: _newest(record) for layer, record in attended.items()}
-    attention = torch.stack([block.attention_contribution(newest[block.index].output[0, 0]) for block in parts.blocks])
-    last = parts.blocks[-1].feed_forward_contribution(before[-1] + attention[-1])
-    stream = torch.cat([before, (before[-1] + attention[-1] + last)[None]])
+    before = torch.stack(forwarded.states[:-1])
+    newest = {layer: record.newest(1) for layer, record in attended.items()}
+    added = torch.stack([block.attention_contribution(newest[block.index].output[0, 0]) for block in parts.blocks])
+    last = parts.blocks[-1].feed_forward_contribution(before[-1] + added[-1])
+    stream = torch.cat([before, (before[-1] + added[-1] + last)[None]])
     return Inside(
         parts=parts,
         token_ids=ids,
         position=len(ids) - 1,
         stream=stream,
-        attention=attention,
-        feed_forward=stream[1:] - stream[:-1] - attention,
+        attention=added,
+        feed_forward=stream[1:] - stream[:-1] - added,
         attended=newest,
-        normed=states[-1],
-        logits=logits.float(),
-    )
-
-
-def _newest(record: Attended) -> Attended:
-    """The record of the newest position alone."""
-    mask = None if record.mask is None else record.mask[:, :, -1:]
-    return Attended(
-        query=record.query[:, :, -1:],
-        key=record.key,
-        value=record.value,
-        mask=mask,
-        scaling=record.scaling,
-        softcap=record.softcap,
-        output=record.output[:, -1:],
+        normed=forwarded.states[-1],
+        logits=forwarded.logits,
     )

@@ -52,6 +52,11 @@ def cache_before(conversation: Conversation, ids: Sequence[int], newest: int) ->
     return kv_cache.new_cache(conversation.loaded.model.config)
 
 
+def mask_length(conversation: Conversation, prompt: int, length: int) -> int | None:
+    """How long the run's attention mask was for a context of `length` positions; None: as long as the context."""
+    return prompt if length > prompt and conversation.experiment.mistake == "mask_not_extended" else None
+
+
 def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool = True) -> Recomputed:
     """The logits from which `step` of `turn` chose, in one forward.
 
@@ -64,8 +69,8 @@ def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool 
     loaded = conversation.loaded
     cache = cache_before(conversation, ids, 1) if cached else kv_cache.new_cache(loaded.model.config)
     past = kv_cache.tokens(cache)
-    shortened = bool(answer) and conversation.experiment.mistake == "mask_not_extended"
-    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=len(prompt) if shortened else None)
+    length = mask_length(conversation, len(prompt), len(ids))
+    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
     result = forward(loaded.model, inputs, cache)
     return Recomputed(result.logits, reused=past, fed=len(ids) - past, seconds=result.seconds)
 

@@ -105,9 +105,7 @@ def test_the_cache_shows_the_bytes_of_the_trace(at_paris: Visitor, paris: dict[s
     assert f"KV {step['kv_tokens']} tokens · {step['kv_bytes'] / 2**20:.2f} MiB" in at_paris.status
 
 
-def test_a_token_looked_up_by_its_text_has_its_numbers_at_every_stage(
-    at_paris: Visitor, paris: dict[str, Any]
-) -> None:
+def test_a_token_looked_up_by_its_text_has_its_numbers_at_every_stage(at_paris: Visitor, paris: dict[str, Any]) -> None:
     step = events(paris, "stepped")[PARIS]
     place = step["candidate_ids"].index(7042)
     at_paris.page.fill("#look-up textarea", " Paris")
@@ -127,9 +125,7 @@ def test_a_token_looked_up_by_its_text_has_its_numbers_at_every_stage(
     assert last[2:] == ["−∞", "✕", "–"]
 
 
-def test_a_second_turn_reuses_the_cache_and_answers_as_the_endpoint_does(
-    visit: OpenApp, run_trace: RunTrace
-) -> None:
+def test_a_second_turn_reuses_the_cache_and_answers_as_the_endpoint_does(visit: OpenApp, run_trace: RunTrace) -> None:
     page = visit()
     page.run()
     page.say("And of Spain?")
