@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
 
 from engine.attention import Attended, cap

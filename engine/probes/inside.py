@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from engine import attention, kv_cache
+from engine import kv_cache
 from engine.anatomy import Anatomy, AnatomyError, anatomy
+from engine.attention import NAME, Attended, capturing
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.recompute import cache_before, mask_length
@@ -27,7 +28,7 @@ class Inside:
     stream: torch.Tensor  # [L + 1, hidden]: row l before layer l, row L after the last, before the final norm
     attention: torch.Tensor  # [L, hidden], what attention added
     feed_forward: torch.Tensor  # [L, hidden], what the feed-forward added
-    attended: dict[int, attention.Attended]  # by layer, n = 1
+    attended: dict[int, Attended]  # by layer, n = 1
     normed: torch.Tensor  # [hidden], after the final norm
     logits: torch.Tensor  # [vocab] float32, the model's own
 
@@ -61,20 +62,18 @@ def inside(conversation: Conversation, *, turn: int | None = None, position: int
     turn, ids = context_of(conversation, turn, position)
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
     parts = anatomy(loaded.model)
-    if loaded.model.config._attn_implementation != attention.NAME:
+    if loaded.model.config._attn_implementation != NAME:
         raise AnatomyError(f"{type(loaded.model).__name__} computes attention by a way of its own that cannot be seen")
     cache = cache_before(conversation, ids, 1)
     past = kv_cache.tokens(cache)
     length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
     inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
-    with torch.inference_mode(), attention.capturing() as attended:
+    with torch.inference_mode(), capturing() as attended:
         forwarded = forward(loaded.model, inputs, cache, states=True)
         return _assemble(parts, ids, forwarded, attended)
 
 
-def _assemble(
-    parts: Anatomy, ids: tuple[int, ...], forwarded: Forwarded, attended: dict[int, attention.Attended]
-) -> Inside:
+def _assemble(parts: Anatomy, ids: tuple[int, ...], forwarded: Forwarded, attended: dict[int, Attended]) -> Inside:
     """The last hidden state that a model gives is normed already, so the end of the stream is worked out."""
     before = torch.stack(forwarded.states[:-1])
     newest = {layer: record.newest(1) for layer, record in attended.items()}

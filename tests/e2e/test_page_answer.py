@@ -1,5 +1,6 @@
 """The first two minutes: the page opens with a question, Step and Run answer it, and the numbers are the trace's."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,7 +9,19 @@ from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import KV_BYTES_PER_TOKEN, answer, default_experiment, events, shown_tokens
 from tests.e2e.visitor import Visitor, eventually
 
-STATIONS = ["prompt", "tokens", "tensors", "logits", "processors", "draw", "stop", "text", "kv_cache", "run_table"]
+STATIONS = [
+    "prompt",
+    "tokens",
+    "tensors",
+    "attention",
+    "logits",
+    "processors",
+    "draw",
+    "stop",
+    "text",
+    "kv_cache",
+    "run_table",
+]
 PARIS = 5  # the step that gives " Paris"
 
 
@@ -71,7 +84,7 @@ def test_stepping_leads_to_paris_and_the_processors_say_why(visit: OpenApp, pari
     assert page.tokens[-1] == "␣Paris"
     assert page.station("draw") == '"␣Paris"'
     kept = [stage["kept"] for stage in step["stages"]]
-    counts = [kept[0], *(after for before, after in zip(kept, kept[1:], strict=False) if after < before)]
+    counts = [kept[0], *(after for before, after in pairwise(kept) if after < before)]
     assert page.station("processors") == "→".join(f"{count:,}" for count in counts)
     assert page.note("processors") == f"H {step['stages'][-1]['entropy']:.2f} nat"
     assert page.note("draw") == f"u {step['draw']['u']:.3f}".replace("0.", ".")

@@ -1,4 +1,4 @@
-"""Attention at one position and as a whole matrix: hand-worked figures, identities, what is hidden and what is capped."""
+"""Attention at one position and as a whole matrix: worked by hand, identities, what is hidden and capped."""
 
 import numpy as np
 import pytest
