@@ -1,12 +1,17 @@
-"""Compose and launch: flags → Settings → Runtime → page. The only module that knows both the engine and the page."""
+"""Compose and launch: flags → Settings → Runtime → page. The only module that knows both the engine and the page.
+
+The page comes first and the model after it: importing torch and loading weights takes longer than everything else.
+"""
 
 import argparse
+import json
 import logging
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
@@ -17,13 +22,14 @@ from components.desk import Desk
 from components.page import Page
 from components.theme import theme
 from components.widgets import host
-from engine.catalog import ModelError, load_catalog
-from engine.experiment import ExperimentError
-from engine.model import load
+from engine.catalog import Catalog, Entry, ModelError, load_catalog
+from engine.experiment import ExperimentError, parse_experiment
 from engine.refusals import Refused
-from engine.runtime import Runtime
 from engine.settings import Settings
 from engine.trace_json import trace_to_json
+
+if TYPE_CHECKING:
+    from engine.runtime import Runtime
 
 DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_experiment.json"
 
@@ -31,18 +37,16 @@ DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_exper
 TRACES = 4
 
 
-def compose(settings: Settings) -> gr.Blocks:
-    """Load the model and make the page over it. Raises `ModelError`, which says what to do."""
-    catalog = load_catalog()
-    entry = catalog.find(settings.model or catalog.default)
-    runtime = Runtime(load(entry, device=settings.device, dtype=settings.dtype), catalog, settings)
-    default = runtime.parse(DEFAULT_EXPERIMENT.read_text("utf-8"))
+def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
+    """The page and the endpoint over a runtime that may still be on its way."""
+    asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": entry.id}
+    default = parse_experiment(asked, models=[entry.id])
     page = Page(Desk(runtime, default), default, entry.title)
 
     def trace(experiment: dict[str, Any]) -> dict[str, Any]:
         """Run an experiment, given as JSON, to its end; the answer is its trace as JSON."""
         try:
-            return trace_to_json(runtime.complete(runtime.parse(experiment)))
+            return trace_to_json(runtime.result().complete(runtime.result().parse(experiment)))
         except (ExperimentError, Refused) as refused:
             raise gr.Error(str(refused), print_exception=False) from refused
 
@@ -52,8 +56,17 @@ def compose(settings: Settings) -> gr.Blocks:
     return blocks
 
 
+def load_runtime(entry: Entry, catalog: Catalog, settings: Settings) -> "Runtime":
+    """Load the model and the engine around it. Raises `ModelError`, which says what to do."""
+    # torch and transformers take seconds to import: the page is served before.
+    from engine.model import load
+    from engine.runtime import Runtime
+
+    return Runtime(load(entry, device=settings.device, dtype=settings.dtype), catalog, settings)
+
+
 def launch(blocks: gr.Blocks, **options: Any) -> None:
-    """Serve the page, with everything switched off that a public page does not want."""
+    """Serve the page without waiting, with everything switched off that a public page does not want."""
     blocks.queue(max_size=256, api_open=False)
     blocks.launch(
         theme=theme(),
@@ -64,6 +77,7 @@ def launch(blocks: gr.Blocks, **options: Any) -> None:
         footer_links=[],
         state_session_capacity=200,
         max_file_size="1mb",
+        prevent_thread_lock=True,
         **options,
     )
 
@@ -77,12 +91,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--share", action="store_true", help="also make a public link through Gradio's tunnel")
     flags = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    catalog = load_catalog()
+    runtime: Future[Runtime] = Future()
     try:
-        blocks = compose(Settings.from_flags(flags))
-    except (ModelError, ValueError) as error:
+        settings = Settings.from_flags(flags)
+        entry = catalog.find(settings.model or catalog.default)
+        blocks = compose(runtime, entry)
+        launch(blocks, server_name=flags.host, server_port=flags.port, share=flags.share)
+        runtime.set_result(load_runtime(entry, catalog, settings))
+    except (ModelError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    launch(blocks, server_name=flags.host, server_port=flags.port, share=flags.share)
+    blocks.block_thread()
     return 0
 
 

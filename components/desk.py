@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -43,9 +44,19 @@ def told(intent: Callable[..., None]) -> Callable[..., None]:
 class Desk:
     """The intents of `components.page.Intents` over one runtime; the visit says whose session is meant."""
 
-    def __init__(self, runtime: "Runtime", default: Experiment) -> None:
-        self.runtime = runtime
+    def __init__(self, runtime: "Future[Runtime]", default: Experiment) -> None:
+        self._runtime = runtime
         self.default = default
+
+    @property
+    def runtime(self) -> "Runtime":
+        """The runtime; waits for the model that the program is loading."""
+        return self._runtime.result()
+
+    @property
+    def ready(self) -> bool:
+        """False while the model is being loaded."""
+        return self._runtime.done()
 
     def open(self, session_id: str) -> Visit:
         """A new page: the default experiment, rendered and prefilled, waits for the first Step."""
@@ -165,7 +176,7 @@ class Desk:
     # How it is done.
 
     def _reopen(self, visit: Visit) -> None:
-        self.runtime.open(visit.session_id)
+        visit.session_id = self.runtime.open(visit.session_id or None)
         self._start(visit, self.default)
 
     def _trace(self, visit: Visit) -> Trace:

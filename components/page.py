@@ -26,6 +26,8 @@ from engine.experiment import Experiment
 class Intents(Protocol):
     """What a person can ask for. Each call changes the visit, or the engine's run behind it."""
 
+    @property
+    def ready(self) -> bool: ...
     def open(self, session_id: str) -> Visit: ...
     def view(self, visit: Visit) -> View: ...
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
@@ -129,19 +131,20 @@ class Page:
         trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
         panel = self.owner[visit.station]
         reason = panel.unavailable(view)
-        views = {
+        everywhere = {
             "rail": rail.value([station for panel in PANELS for station in panel.stations(view)], active=visit.station),
             "notice": rail.value(trouble),
             "conversation": token_strip.value(conversation(view), selected=self._selected(view)),
             "timeline": token_strip.value(timeline(view), selected=self._selected(view), legend=self._legend()),
             "status": rail.value(status_stations(view) + checks(view)),
-            f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else []),
         }
+        inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
         if not reason:
             names = [str(part.elem_id) for part in self.parts[panel.STATION]]
-            views |= dict(zip(names, panel.render(view), strict=True))
+            inside |= dict(zip(names, panel.render(view), strict=True))
         return host.feed_value(
-            views,
+            everywhere,
+            inside,
             hidden={f"{panel.STATION}-body": bool(reason)},
             disabled={"run": visit.running, "stop": not visit.running},
         )
@@ -180,9 +183,11 @@ class Page:
         for button, by in ((self.left, -1), (self.right, 1)):
             move = functools.partial(self.intents.move, by=by)
             button.click(self._plain(move), self.visit, self.feed, **heavy)
-        self.rail.select(self._choose_station, [self.visit], [self.tabs, self.feed], **light)
+        # By itself gradio would drop a choice that comes before the one before it is shown.
+        each: dict[str, Any] = {"trigger_mode": "multiple"}
+        self.rail.select(self._choose_station, [self.visit], [self.tabs, self.feed], **light, **each)
         for part in (self.conversation, self.timeline, *self._selectable()):
-            part.select(self._select, self.visit, self.feed, **heavy)
+            part.select(self._select, self.visit, self.feed, **heavy, **each)
         for button, name in self.asks:
             button.click(self._plain(functools.partial(self.intents.ask, probe=name)), self.visit, self.feed, **heavy)
         for query in self.queries:
@@ -191,9 +196,12 @@ class Page:
     def _selectable(self) -> list[gr.HTML]:
         return [part for parts in self.parts.values() for part in parts]
 
-    def _open(self, request: gr.Request) -> list[Any]:
+    def _open(self, request: gr.Request) -> Iterator[list[Any]]:
+        if not self.intents.ready:
+            loading = rail.value([Station("", "", self.say.text("loading"))])
+            yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={})]
         visit = self.intents.open(str(request.session_hash))
-        return [visit, self.frame(visit)]
+        yield [visit, self.frame(visit)]
 
     def _close(self, request: gr.Request) -> None:
         self.intents.close(str(request.session_hash))
@@ -219,6 +227,10 @@ class Page:
 
     def _run(self, visit: Visit, *values: Any) -> Iterator[dict[str, Any]]:
         message, visit.typed = visit.typed, ""
+        if visit.running:  # Enter was pressed during a run
+            visit.notice, visit.typed = self.say.text("answer_first"), message
+            yield self.frame(visit)
+            return
         visit.running = True
         for _ in self.intents.run(visit, message, self._form(values)):
             yield self.frame(visit)
@@ -234,17 +246,21 @@ class Page:
         return dict(zip(self.form, values, strict=True))
 
     def _choose_station(self, visit: Visit, event: gr.EventData) -> list[Any]:
+        visit.choices = mine = visit.choices + 1
         station = event._data.get("id")
         if station in self.owner:
             visit.station = station
-        return [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
+        shown = [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
+        return shown if visit.choices == mine else [gr.skip(), gr.skip()]
 
-    def _select(self, visit: Visit, event: gr.EventData) -> dict[str, Any]:
+    def _select(self, visit: Visit, event: gr.EventData) -> Any:
+        visit.choices = mine = visit.choices + 1
         data = event._data
         key = data.get("key") or data
         if isinstance(key, dict):
             self.intents.select(visit, key)
-        return self.frame(visit)
+        frame = self.frame(visit)
+        return frame if visit.choices == mine else gr.skip()
 
     def _look_up(self, visit: Visit, text: str) -> dict[str, Any]:
         self.intents.look_up(visit, text)

@@ -17,3 +17,4 @@ class Visit:
     typed: str = ""  # a message on its way from its field into a run, or back
     running: bool = False  # a run is under way
     notice: str = ""  # the last problem, in words a person can act on
+    choices: int = 0  # made so far: what an older one would show is not shown once there is a newer

@@ -34,8 +34,20 @@ decodescope.views.chart_host = (root, send, options) => {
     });
   }
 
+  // Once drawn, a chart that is out of sight keeps its picture until it is scrolled to.
+  let inSight = false;
+  let stale = false;
+  new IntersectionObserver(
+    ([entry]) => {
+      inSight = entry.isIntersecting;
+      if (inSight && stale) later();
+    },
+    { rootMargin: "200px" },
+  ).observe(plot);
+
   function later() {
-    if (waiting) return;
+    stale = listening && !inSight;
+    if (waiting || stale) return;
     waiting = true;
     decodescope.charts.take(() => draw().catch(failed));
   }
@@ -96,7 +108,7 @@ decodescope.views.chart_host = (root, send, options) => {
   }
 };
 
-// Charts are drawn one at a time, each then leaving the browser as much time as it took: while tokens come in, a chart
+// Charts are drawn one at a time, each then leaving the browser twice the time it took: while tokens come in, a chart
 // that falls behind skips to its newest figure, and the tokens do not wait for it.
 decodescope.charts = (() => {
   const queue = [];
@@ -108,7 +120,7 @@ decodescope.charts = (() => {
       await new Promise(requestAnimationFrame);
       const started = performance.now();
       await queue.shift()();
-      await pause(Math.min(performance.now() - started, 200));
+      await pause(Math.min(2 * (performance.now() - started), 200));
     }
     busy = false;
   }

@@ -13,7 +13,8 @@ window.decodescope = (() => {
       root.hidden = !(value && typeof value === "object");
       if (!root.hidden) view.update(value);
     };
-    const draw = () => show(props.value ?? fed.get(options.id));
+    // A value of its own, or else what the feed brought: also before this widget's tab was first shown.
+    const draw = () => show(props.value || fed.get(options.id));
     root.hidden = true; // until there is something to show
     shown.set(options.id, show);
     watch("value", draw);
@@ -21,22 +22,35 @@ window.decodescope = (() => {
     queueMicrotask(draw);
   }
 
-  // One value that carries those of many widgets, by element id, and what is hidden or disabled just now.
-  // Gradio spends milliseconds on each output of an event, so a live page has this one.
-  views.feed = () => ({
-    update(value) {
-      for (const property of ["hidden", "disabled"]) {
-        for (const [id, is] of Object.entries(value[property])) {
-          const element = document.getElementById(id);
-          if (element) element[property] = is;
-        }
-      }
-      for (const [id, part] of Object.entries(value.views)) {
+  // One value that carries those of many widgets, by element id, and what is hidden or disabled just now. Gradio spends
+  // milliseconds on each output of an event, so a live page has this one. What can wait is drawn once the rest is shown.
+  views.feed = () => {
+    const pass = (parts) => {
+      for (const [id, part] of Object.entries(parts)) {
         fed.set(id, part);
         shown.get(id)?.(part);
       }
-    },
-  });
+    };
+    let waiting = null;
+    const passWaiting = () => {
+      const parts = waiting;
+      waiting = null;
+      pass(parts);
+    };
+    return {
+      update(value) {
+        for (const property of ["hidden", "disabled"]) {
+          for (const [id, is] of Object.entries(value[property])) {
+            const element = document.getElementById(id);
+            if (element) element[property] = is;
+          }
+        }
+        pass(value.first);
+        if (!waiting) setTimeout(passWaiting);
+        waiting = value.soon;
+      },
+    };
+  };
 
   function make(tag, name, text) {
     const node = document.createElement(tag);

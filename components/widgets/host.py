@@ -61,9 +61,14 @@ def feed(elem_id: str, label: str) -> gr.HTML:
     return widget("feed", elem_id, label)
 
 
-def feed_value(views: Mapping[str, Any], *, hidden: Mapping[str, bool], disabled: Mapping[str, bool]) -> dict[str, Any]:
-    """Values by the widget's element id; of other elements, by id, whether they are hidden, or disabled buttons."""
-    return {"views": dict(views), "hidden": dict(hidden), "disabled": dict(disabled)}
+def feed_value(
+    first: Mapping[str, Any], soon: Mapping[str, Any], *, hidden: Mapping[str, bool], disabled: Mapping[str, bool]
+) -> dict[str, Any]:
+    """Values by the widget's element id: those to be seen first, and those that may come a moment later.
+
+    Of other elements, by id, it says whether they are hidden, or disabled buttons.
+    """
+    return {"first": dict(first), "soon": dict(soon), "hidden": dict(hidden), "disabled": dict(disabled)}
 
 
 def item(value: Any) -> str:

@@ -1,6 +1,7 @@
 """What a person does and what comes of it, from the form to the trace, on a small random model without a browser."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 import pytest
 
@@ -27,7 +28,9 @@ def desk(llama) -> Iterator[Desk]:
             "stop": {"max_new_tokens": 6},
         }
     )
-    yield Desk(runtime, default)
+    ready: Future[Runtime] = Future()
+    ready.set_result(runtime)
+    yield Desk(ready, default)
     runtime.shut_down()
 
 
@@ -220,6 +223,14 @@ def test_a_step_without_its_cache_has_the_same_logits(desk: Desk, visit: Visit) 
     assert visit.results["uncached"].step == 1
     assert visit.results["uncached"].reused > 0
     assert visit.results["uncached"].max_difference < 1e-4
+
+
+def test_what_is_pressed_before_the_page_has_opened_gets_a_session_of_its_own(desk: Desk) -> None:
+    early, other = Visit(), Visit()
+    desk.step(early, "", form(desk))
+    desk.step(other, "", form(desk))
+    assert early.session_id != other.session_id
+    assert len(trace(desk, early).events) == len(trace(desk, other).events) > 0
 
 
 def test_a_session_that_was_put_away_is_opened_anew(desk: Desk, visit: Visit) -> None:
