@@ -85,6 +85,7 @@ decodescope.views.heatmap = (root, send) => {
     canvas.style.width = `${wide * now.columns}px`;
     canvas.style.height = `${tall * now.rows}px`;
     scroll.style.setProperty("--heat-labels", `${labelWidth}px`);
+    xs.style.height = `${Math.min(76, 14 + 7 * Math.max(...now.x.map((label) => label.length), 1))}px`;
     axis(ys, now.y, tall, 15, "top");
     axis(xs, now.x, wide, 15, "left");
     bands.hidden = !now.band;
@@ -123,7 +124,8 @@ decodescope.views.heatmap = (root, send) => {
     }
     const [row, column] = cell;
     const level = grey[row * now.columns + column];
-    const value = now.low + ((level - 1) / 254) * (now.high - now.low);
+    const share = ((level - 1) / 254) ** (now.root ? 2 : 1);
+    const value = now.low + share * (now.high - now.low);
     const digits = Math.min(Math.max(Math.ceil(-Math.log10(now.step)), 0), 6);
     const shown = level ? value.toFixed(digits) + (now.unit && ` ${now.unit}`) : "–";
     readout.textContent = `${now.y[row]} × ${now.x[column]}: ${shown}`;

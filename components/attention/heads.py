@@ -77,6 +77,7 @@ def weights_value(seen: Seen, tokens: Sequence[bytes]) -> dict[str, Any]:
         high=float(np.nanmax(weights)),
         selected=(seen.head, int(np.nanargmax(weights[seen.head]))),
         keys={"head": ("row", 0)},
+        root=True,
         band=len(seen.group) if len(seen.group) > 1 else 0,
     )
 

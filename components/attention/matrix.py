@@ -47,6 +47,7 @@ def matrix_values(view: View, matrix: Matrix | None, tokens: Sequence[bytes], po
         high=1.0,
         selected=(row, int(np.nanargmax(seen[row]))) if 0 <= row < rows else None,
         keys={"fed": ("row", matrix.first)},
+        root=True,
     )
     return [_remark(" ".join(said)), picture]
 

@@ -42,7 +42,8 @@ def build() -> list[gr.HTML]:
         token_strip.build("attention-notes", say.text("notes")),
         titled(table.build, "attention-figures", say.text("figures")),
         heatmap.build("attention-map", say.text("figures")),
-        titled(heatmap.build, "attention-weights", say.text("weights")),
+        titled(token_strip.build, "attention-weights-note", say.text("weights")),
+        heatmap.build("attention-weights", say.text("weights")),
         table.build("attention-kinds", say.text("kinds")),
         titled(table.build, "attention-moves", say.text("moves"), height=520),
         titled(token_strip.build, "attention-matrix-note", say.text("matrix")),
@@ -57,11 +58,12 @@ def render(view: View) -> list[Any]:
         matrix = asked_matrix(view)
     except (Refused, ExperimentError) as refused:
         note = Group([], label=words(STATION).text("refused"), note=str(refused), as_text=True)
-        return [token_strip.value([note]), *[None] * 7]
+        return [token_strip.value([note]), *[None] * 8]
     return [
         token_strip.value(notes(seen, view.facts, tokens)),
         figures_value(seen, view.cursor.figure),
         map_value(seen, view.cursor),
+        token_strip.value([Group([], note=words(STATION).text("weights_said"), as_text=True)]),
         weights_value(seen, tokens),
         kinds_value(seen),
         moves_value(seen, tokens),

@@ -33,6 +33,7 @@ def value(
     selected: tuple[int, int] | None = None,
     keys: Mapping[str, tuple[Axis, int]] | None = None,
     band: int = 0,
+    root: bool = False,
 ) -> dict[str, Any]:
     """The matrix [rows, columns], float, as a grey PNG: 0 for NaN (left blank), 1 to 255 from `low` to `high`.
 
@@ -43,6 +44,7 @@ def value(
         x, y: one label a column, one a row, as plain text.
         selected: row and column.
         keys: what a chosen cell stands for: name → the axis that counts it and the number of its first cell.
+        root: the greys follow the square root of the value, so that small ones can be told apart.
         band: rows that belong together; a line is drawn between one such band and the next.
 
     Raises:
@@ -54,6 +56,7 @@ def value(
     if not high > low:
         raise ValueError(f"the range {low} to {high} is empty")
     share = np.clip((np.asarray(matrix, dtype=np.float32) - low) / (high - low), 0, 1)
+    share = np.sqrt(share) if root else share
     levels = STEPS[0]
     while len(picture := _png(share, levels)) > LIMIT and levels > STEPS[-1]:
         # Every bit a pixel saved halves the levels: jump to where the picture should fit.
@@ -71,7 +74,8 @@ def value(
         "label": label,
         "low": float(low),
         "high": float(high),
-        "step": (high - low) / levels,
+        "step": (high - low) * (2 if root else 1) / levels,
+        "root": root,
         "unit": unit,
         "selected": None if selected is None else list(selected),
         "keys": {name: list(place) for name, place in (keys or {}).items()},

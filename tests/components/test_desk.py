@@ -264,3 +264,44 @@ def test_a_follow_up_that_does_not_fit_is_told_and_a_shorter_one_takes_its_place
     assert messages is not None
     assert [message.content for message in messages] == ["the cat sat", answer, "the cat sat"]
     assert trace(desk, visit).answer(0)
+
+
+def test_layers_heads_and_figures_are_chosen_and_stay_chosen(desk: Desk, visit: Visit) -> None:
+    desk.select(visit, {"layer": 1, "head": 3})
+    desk.select(visit, {"figure": "entropy"})
+    run(desk, visit)
+    desk.back(visit)
+    assert (visit.cursor.layer, visit.cursor.head, visit.cursor.figure) == (1, 3, "entropy")
+    desk.select(visit, {"head": 0})
+    assert (visit.cursor.layer, visit.cursor.head) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"layer": 2}, {"head": 4}, {"layer": -1}, {"head": "1"}, {"head": 1.0}, {"layer": True}, {"head": [0]},
+        {"figure": "__class__"}, {"figure": []}, {"position": 10_000}, {"fed": -1}, {"fed": "x"}, {},
+    ],
+)  # fmt: skip
+def test_what_is_not_there_cannot_be_chosen(desk: Desk, visit: Visit, key: dict[str, object]) -> None:
+    before = visit.cursor
+    desk.select(visit, key)
+    assert visit.cursor == before
+    assert visit.notice == ""
+
+
+def test_a_position_of_the_answer_is_reached_by_what_was_fed(desk: Desk, visit: Visit) -> None:
+    run(desk, visit)
+    first = trace(desk, visit).steps(0)[0].position
+    for fed, position in ((3, 3), (first - 1, first - 1), (first, first + 1)):
+        desk.select(visit, {"fed": fed})
+        assert visit.cursor.position == position
+        assert desk.view(visit).fed_position == fed
+
+
+def test_the_matrix_is_that_of_the_selected_head(desk: Desk, visit: Visit) -> None:
+    desk.select(visit, {"layer": 1, "head": 3})
+    desk.ask(visit, "attention_matrix")
+    matrix = visit.results["attention_matrix"]
+    assert (matrix.turn, matrix.layer, matrix.head) == (0, 1, 3)
+    assert len(matrix.weights) == matrix.positions
