@@ -26,7 +26,7 @@ class HeadFigures:
     on_self: Floats
     on_first: Floats  # 0 where position 0 is out of sight
     on_previous: Floats
-    elsewhere: Floats  # on none of the three
+    elsewhere: Floats  # the strongest single one on any other position
 
 
 def measure(weights: Floats, *, first: int, visible: int) -> HeadFigures:
@@ -47,7 +47,7 @@ def measure(weights: Floats, *, first: int, visible: int) -> HeadFigures:
         on_self=weights[:, -1],
         on_first=weights[:, 0] if first == 0 else none,
         on_previous=weights[:, -2] if columns > 1 else none,
-        elsewhere=weights[:, others].sum(-1),
+        elsewhere=weights[:, others].max(-1) if others else none,
     )
 
 
@@ -61,7 +61,7 @@ def kinds(figures: HeadFigures) -> npt.NDArray[np.int64]:
 
     1. A named place takes `MAJORITY`: self, first or previous (in this order where places fall together).
     2. The weights are spread: evenness is at least `SPREAD`.
-    3. The largest of the four shares names it, elsewhere being "content".
+    3. The place with the largest share names it; a position that is none of the three means "content".
     """
     shares = np.stack([figures.on_self, figures.on_first, figures.on_previous, figures.elsewhere], axis=-1)
     named = shares[..., :3].max(-1) >= MAJORITY
