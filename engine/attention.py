@@ -49,9 +49,12 @@ class Attended:
 
     def all_weights(self) -> torch.Tensor:
         """Weights of all heads [heads, n, m] float32."""
-        heads, kv_heads = self.query.shape[1], self.key.shape[1]
-        key = self.key[0].float().repeat_interleave(heads // kv_heads, dim=0)
-        scores = cap(self.query[0].float() @ key.transpose(1, 2) * self.scaling, self.softcap)
+        _, heads, n, head_dim = self.query.shape
+        kv_heads, m = self.key.shape[1:3]
+        # The queries of a group one below the other, so that no key is copied for each of them.
+        grouped = self.query[0].float().reshape(kv_heads, heads // kv_heads * n, head_dim)
+        scores = (grouped @ self.key[0].float().transpose(1, 2)).view(heads, n, m)
+        scores = cap(scores * self.scaling, self.softcap)
         return torch.softmax(mask_scores(scores, None if self.mask is None else self.mask[0]), dim=-1)
 
     def newest(self, count: int) -> "Attended":
@@ -89,22 +92,30 @@ class Record:
     """What `capturing` collects: `layers` by index, of those `wanted` (None: all)."""
 
     wanted: Container[int] | None
+    last: int | None  # the layer after which the forward ends
     layers: dict[int, Attended] = field(default_factory=dict)
+
+
+class _EnoughError(Exception):
+    """Ends a forward whose later layers nobody wants."""
 
 
 _RECORD: ContextVar[Record | None] = ContextVar("attention_record", default=None)
 
 
 @contextmanager
-def capturing(wanted: Container[int] | None = None) -> Iterator[dict[int, Attended]]:
+def capturing(wanted: Container[int] | None = None, *, last: int | None = None) -> Iterator[dict[int, Attended]]:
     """Collect what the attention of each layer (or of the `wanted` ones) sees and gives, within this context.
 
-    A second forward inside the same context overwrites the first.
+    A second forward inside the same context overwrites the first. The layer `last` ends the forward, and with it the
+    `with` block: what the forward would have given is not wanted.
     """
-    record = Record(wanted)
+    record = Record(wanted, last)
     token = _RECORD.set(record)
     try:
         yield record.layers
+    except _EnoughError:
+        pass
     finally:
         _RECORD.reset(token)
 
@@ -133,6 +144,8 @@ def attention(
         layer = int(module.layer_idx)  # type: ignore[arg-type]  # every attention module with a cache has one
         if record.wanted is None or layer in record.wanted:
             record.layers[layer] = Attended(query, key, value, attention_mask, scale, softcap, output)
+        if layer == record.last:
+            raise _EnoughError
     return output, None
 
 

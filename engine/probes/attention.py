@@ -130,4 +130,7 @@ def _window(facts: ModelFacts, layer: int) -> int | None:
 
 def _visible(attended: Attended) -> int:
     """How many positions the newest one may see."""
-    return int((attended.masked(0)[-1] > -torch.inf).sum())
+    if attended.mask is None:
+        return attended.key.shape[2]
+    row = attended.mask[0, 0, -1]
+    return int(row.sum() if row.dtype == torch.bool else (row > -torch.inf).sum())

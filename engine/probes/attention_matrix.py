@@ -1,4 +1,4 @@
-"""The whole causal matrix of one attention head: one forward over the context, kept for the layer's other heads."""
+"""The whole causal matrix of one attention head: a forward as far as its layer, kept for the layer's other heads."""
 
 from dataclasses import dataclass
 
@@ -73,13 +73,13 @@ def _record(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: 
 
 
 def _capture(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: int, first: int) -> attention.Attended:
-    """One forward over the positions from `first` on; over all where the cache does not hold those before."""
+    """A forward, as far as the layer, over the positions from `first` on; over all where the cache lacks those before."""
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
     cache = cache_before(conversation, ids, len(ids) - first)
     past = kv_cache.tokens(cache)
     length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
     inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
-    with attention.capturing([layer]) as attended:
+    with attention.capturing([layer], last=layer) as attended:
         forward(loaded.model, inputs, cache)
     if layer not in attended:
         raise AnatomyError(f"layer {layer} of {type(loaded.model).__name__} has no attention that can be seen")

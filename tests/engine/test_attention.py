@@ -124,6 +124,19 @@ def test_nothing_is_recorded_outside_and_only_what_is_wanted_inside(llama):
     assert attention._RECORD.get() is None
 
 
+def test_a_forward_can_end_with_the_layer_that_is_wanted(llama):
+    with torch.inference_mode(), capturing() as whole:
+        llama.model(ids(1))
+    reached = False
+    with torch.inference_mode(), capturing(last=0) as layers:
+        llama.model(ids(1))
+        reached = True
+    assert not reached
+    assert list(layers) == [0]
+    assert torch.equal(layers[0].output, whole[0].output)
+    assert attention._RECORD.get() is None
+
+
 def test_families_with_an_attention_of_their_own_keep_it():
     small = {"vocab_size": ROWS, "hidden_size": 32, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
     falcon = AutoModelForCausalLM.from_config(
