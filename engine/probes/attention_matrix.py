@@ -73,7 +73,7 @@ def _record(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: 
 
 
 def _capture(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: int, first: int) -> attention.Attended:
-    """A forward, as far as the layer, over the positions from `first` on; over all where the cache lacks those before."""
+    """A forward, as far as the layer, from position `first` on; from 0 where the cache does not hold those before."""
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
     cache = cache_before(conversation, ids, len(ids) - first)
     past = kv_cache.tokens(cache)
