@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.compose import compose, transcript
 from components.copy import words
-from components.panel import Cursor, View
+from components.panel import FIGURES, View
 from components.visit import Visit
 from engine.experiment import Experiment, ExperimentError
 from engine.refusals import Refused, SessionGone
@@ -28,8 +28,9 @@ REMEMBERED = 16
 RAW_TOKENS = 40
 
 
-#: Probes that are asked about the selected step; the others look at the whole turn.
+#: Probes that are asked about the selected step, or about the selected head; the others look at the whole turn.
 OF_ONE_STEP = frozenset({"uncached"})
+OF_ONE_HEAD = frozenset({"attention_matrix"})
 
 
 def told(intent: Callable[..., None]) -> Callable[..., None]:
@@ -114,16 +115,16 @@ class Desk:
     @told
     def select(self, visit: Visit, key: dict[str, Any]) -> None:
         """A click in any widget: a position moves the cursor, a token is taken instead at the selected step."""
-        token_id, position = key.get("token_id"), key.get("position")
-        if type(token_id) is int:  # the key comes from the browser: True and 3.0 are no ids and no positions
+        token_id = key.get("token_id")
+        if type(token_id) is int:  # the key comes from the browser: True and 3.0 are no ids
             step = self.view(visit).step
             if step is None:
                 raise Refused(words("page").text("choose_step_first"))
             self.runtime.force(visit.session_id, step.step, token_id)
             self._forget(visit)
             self.runtime.step(visit.session_id)
-        elif type(position) is int and 0 <= position < self._positions(visit):
-            visit.cursor = replace(visit.cursor, position=position)
+            return
+        visit.cursor = replace(visit.cursor, **self._chosen(visit, key))
 
     @told
     def move(self, visit: Visit, by: int) -> None:
@@ -148,10 +149,14 @@ class Desk:
         if probe == "without_template":
             visit.results[probe] = self.runtime.complete(self._raw(visit))
             return
-        step = self.view(visit).nearest_step
-        if step is None:
+        view = self.view(visit)
+        arguments = {}
+        if probe in OF_ONE_HEAD:
+            arguments = {"turn": view.cursor.turn, "layer": view.cursor.layer, "head": view.cursor.head}
+        elif view.nearest_step is None:
             raise Refused(words("page").text("no_token_yet"))
-        arguments = {"step": step.step} if probe in OF_ONE_STEP else {}
+        elif probe in OF_ONE_STEP:
+            arguments = {"step": view.nearest_step.step}
         visit.results[probe] = self.runtime.probe(visit.session_id, probe, **arguments)
 
     def close(self, session_id: str) -> None:
@@ -192,6 +197,23 @@ class Desk:
         view = self.view(visit)
         return (len(view.rendered.token_ids) if view.rendered else 0) + len(view.steps)
 
+    def _chosen(self, visit: Visit, key: dict[str, Any]) -> dict[str, Any]:
+        """Those parts of a selection that name something there is, as fields of the cursor."""
+        facts, rendered = self.runtime.facts, self.view(visit).rendered
+        counts = {"position": self._positions(visit), "layer": facts.layers, "head": facts.heads}
+        if isinstance(key.get("fed"), int):
+            # What was fed at a position of the answer is shown with the step that came of it.
+            prompt = len(rendered.token_ids) if rendered else 0
+            key = key | {"position": key["fed"] + (key["fed"] >= prompt)}
+        chosen = {
+            name: key[name]
+            for name, count in counts.items()
+            if type(key.get(name)) is int and key[name] in range(count)
+        }
+        if key.get("figure") in FIGURES:
+            chosen["figure"] = key["figure"]
+        return chosen
+
     def _start(self, visit: Visit, experiment: Experiment) -> None:
         self.runtime.start(visit.session_id, experiment)
         self._forget(visit)
@@ -209,7 +231,7 @@ class Desk:
 
     def _forget(self, visit: Visit) -> None:
         """The run changed: the cursor follows the newest token again, and results of the old run go."""
-        visit.cursor = Cursor(query=visit.cursor.query)
+        visit.cursor = replace(visit.cursor, position=None)
         visit.results.clear()
         visit.probed.clear()
 

@@ -10,6 +10,9 @@ from components.widgets.rail import Station
 from engine.facts import ModelFacts
 from engine.trace import Rendered, Stepped, Trace
 
+#: Figures of a head that the map of all heads can show.
+FIGURES = ("on_first", "on_self", "on_previous", "entropy")
+
 
 @dataclass(frozen=True)
 class Cursor:
@@ -19,6 +22,7 @@ class Cursor:
     position: int | None = None
     layer: int = 0
     head: int = 0
+    figure: str = "on_first"  # of each head, on the map of all heads
     query: str = ""  # a token that the person looks up by its text
 
 
@@ -61,6 +65,16 @@ class View:
         return next((step for step in self.steps if step.position == self.cursor.position), None)
 
     @property
+    def fed_position(self) -> int:
+        """The position whose forward the selection is about: the selected one of the prompt, or the one whose token
+        was fed at the selected step.
+        """
+        if self.step is not None:
+            return self.step.position - 1
+        last = len(self.rendered.token_ids) - 1 if self.rendered else 0
+        return last if self.cursor.position is None else self.cursor.position
+
+    @property
     def nearest_step(self) -> Stepped | None:
         """The selected step, or the first of the turn where a prompt position is selected."""
         return self.step or (self.steps[0] if self.steps else None)
@@ -70,7 +84,9 @@ class Panel(Protocol):
     """A module under components/ that shows one station of the pipeline, or several neighbours of it.
 
     A selection in any of its widgets carries a key that says what was meant, and the page does the rest:
-    `{"position": p}` moves the cursor, `{"token_id": t}` takes that token instead at the selected step.
+    `{"position": p}` moves the cursor, `{"fed": p}` moves it to where position p is what the model was fed,
+    `{"layer": l}`, `{"head": h}` and `{"figure": name}` choose among the heads, and `{"token_id": t}` takes that token
+    instead at the selected step.
     """
 
     STATION: str  # its id, also the name of its copy file

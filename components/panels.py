@@ -1,5 +1,6 @@
 """The panels, in the order of the pipeline."""
 
+from components.attention import panel as attention
 from components.kv_cache import panel as kv_cache
 from components.prompt import panel as prompt
 from components.run_table import panel as run_table
@@ -8,4 +9,4 @@ from components.stopping import panel as stopping
 from components.tensors import panel as tensors
 from components.tokens import panel as tokens
 
-PANELS = (prompt, tokens, tensors, sampling, stopping, kv_cache, run_table)
+PANELS = (prompt, tokens, tensors, attention, sampling, stopping, kv_cache, run_table)

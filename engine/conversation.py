@@ -4,6 +4,7 @@ import importlib.metadata
 import platform
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 
@@ -39,6 +40,7 @@ class Conversation:
         self.loaded = loaded
         self.trace = Trace(experiment, loaded.facts, versions())
         self.turn: Turn | None = None  # the current one; None before the first, and where one could not begin
+        self.captured: dict[Any, Any] = {}  # what probes keep between two questions; it goes with the cache
         self._index = -1  # of the newest turn that was begun
         self._cache_budget = cache_budget
         self._generator = torch.Generator(loaded.device).manual_seed(experiment.sampling.seed)
@@ -147,6 +149,7 @@ class Conversation:
 
     def release(self) -> None:
         """Give the cache back; the next `advance` builds it anew in one forward over all ids."""
+        self.captured.clear()
         if self.turn is not None:
             self.turn.cache = None
 

@@ -6,6 +6,7 @@ from typing import Self
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
+from engine import attention
 from engine.catalog import EmbeddedSource, Entry, HubSource, ModelError
 from engine.embedded import embedded_folder
 from engine.facts import ModelFacts
@@ -26,16 +27,19 @@ class LoadedModel:
 
     @classmethod
     def of(cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, model_id: str, title: str) -> Self:
-        """Take a model as it stands, on the device it is on; it is put into eval mode and its weights are frozen."""
+        """Take a model as it stands, on the device it is on: eval mode, frozen weights, this program's attention.
+
+        A family that computes attention by itself (ALiBi), or adds learned sinks to the softmax, keeps its own.
+        """
         model.eval().requires_grad_(False)
+        sinks = any(name.endswith("sinks") for name, _ in model.named_parameters())
+        if model._supports_attention_backend and not sinks:
+            model.set_attn_implementation(attention.NAME)
         return cls(model, tokenizer, read_facts(model, tokenizer, model_id=model_id, title=title), model.device)
 
 
 def load(entry: Entry, *, device: str = "auto", dtype: str = "auto") -> LoadedModel:
     """Load an entry's weights: safetensors only, no code of the repository.
-
-    Attention is transformers' own choice for the architecture: PyTorch's fused kernel (sdpa), but for the few models,
-    like Gemma 2, whose attention that kernel cannot compute.
 
     Args:
         device: "auto" takes CUDA, else MPS, else the CPU; or one of these by name, "cuda:1" included.

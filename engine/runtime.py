@@ -9,6 +9,8 @@ from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
+from engine.probes.attention import attention
+from engine.probes.attention_matrix import attention_matrix
 from engine.probes.distribution import distribution
 from engine.probes.parity import parity
 from engine.probes.uncached import uncached
@@ -19,7 +21,13 @@ from engine.settings import Settings
 from engine.trace import Trace
 
 #: What `Runtime.probe` knows: functions of a conversation and of named arguments.
-PROBES: dict[str, Callable[..., Any]] = {"distribution": distribution, "uncached": uncached, "parity": parity}
+PROBES: dict[str, Callable[..., Any]] = {
+    "distribution": distribution,
+    "uncached": uncached,
+    "parity": parity,
+    "attention": attention,
+    "attention_matrix": attention_matrix,
+}
 
 
 class Runtime:

@@ -5,6 +5,7 @@ decodescope.views.heatmap = (root, send) => {
   const scroll = make("div", "heat-scroll");
   const canvas = make("canvas", "heat-cells");
   const marks = make("div", "heat-marks");
+  const bands = make("div", "heat-bands");
   const over = make("div", "heat-over");
   const chosen = make("div", "heat-chosen");
   const xs = make("div", "heat-x");
@@ -15,7 +16,7 @@ decodescope.views.heatmap = (root, send) => {
   const [lowest, highest] = [make("span"), make("span")];
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  marks.append(canvas, over, chosen);
+  marks.append(canvas, bands, over, chosen);
   scroll.append(ys, marks, xs);
   foot.append(readout, lowest, scale, highest);
   frame.append(scroll, foot);
@@ -84,8 +85,11 @@ decodescope.views.heatmap = (root, send) => {
     canvas.style.width = `${wide * now.columns}px`;
     canvas.style.height = `${tall * now.rows}px`;
     scroll.style.setProperty("--heat-labels", `${labelWidth}px`);
+    xs.style.height = `${Math.min(76, 14 + 7 * Math.max(...now.x.map((label) => label.length), 1))}px`;
     axis(ys, now.y, tall, 15, "top");
     axis(xs, now.x, wide, 15, "left");
+    bands.hidden = !now.band;
+    bands.style.setProperty("--band", `${now.band * tall}px`);
     place(chosen, now.selected);
   }
 
@@ -120,7 +124,8 @@ decodescope.views.heatmap = (root, send) => {
     }
     const [row, column] = cell;
     const level = grey[row * now.columns + column];
-    const value = now.low + ((level - 1) / 254) * (now.high - now.low);
+    const share = ((level - 1) / 254) ** (now.root ? 2 : 1);
+    const value = now.low + share * (now.high - now.low);
     const digits = Math.min(Math.max(Math.ceil(-Math.log10(now.step)), 0), 6);
     const shown = level ? value.toFixed(digits) + (now.unit && ` ${now.unit}`) : "–";
     readout.textContent = `${now.y[row]} × ${now.x[column]}: ${shown}`;
@@ -140,17 +145,19 @@ decodescope.views.heatmap = (root, send) => {
     at = null;
     if (now) read();
   });
-  canvas.addEventListener("click", (event) => {
-    const [row, column] = cellAt(event);
-    send({ row, column });
-  });
+  function choose([row, column]) {
+    const named = Object.entries(now.keys).map(([name, [axis, first]]) => [name, first + (axis === "row" ? row : column)]);
+    send(named.length ? { row, column, key: Object.fromEntries(named) } : { row, column });
+  }
+
+  canvas.addEventListener("click", (event) => choose(cellAt(event)));
   canvas.addEventListener("keydown", (event) => {
     const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     const [row, column] = at || now.selected || [0, 0];
     if (move) {
       at = [Math.min(Math.max(row + move[0], 0), now.rows - 1), Math.min(Math.max(column + move[1], 0), now.columns - 1)];
       read();
-    } else if (event.key === "Enter" || event.key === " ") send({ row, column });
+    } else if (event.key === "Enter" || event.key === " ") choose([row, column]);
     else return;
     event.preventDefault();
     event.stopPropagation();

@@ -1,9 +1,9 @@
 """A big matrix as a picture of 8-bit values: axes, a read-out under the pointer, a cell that can be chosen."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import Any
+from typing import Any, Literal
 
 import gradio as gr
 import numpy as np
@@ -12,11 +12,12 @@ from PIL import Image
 from components.widgets import host
 
 LIMIT = 400_000  # characters of the data URI
+Axis = Literal["row", "column"]
 STEPS = (254, 126, 62, 30, 14, 2)  # 14 and 2 pack into 4 and 2 bits a pixel
 
 
 def build(elem_id: str, label: str) -> gr.HTML:
-    """The component. A chosen cell fires `select` with {"row": r, "column": c}."""
+    """The component. A chosen cell fires `select` with {"row": r, "column": c} and the "key" that `keys` asks for."""
     return host.widget("heatmap", elem_id, label)
 
 
@@ -30,6 +31,9 @@ def value(
     high: float,
     unit: str = "",
     selected: tuple[int, int] | None = None,
+    keys: Mapping[str, tuple[Axis, int]] | None = None,
+    band: int = 0,
+    root: bool = False,
 ) -> dict[str, Any]:
     """The matrix [rows, columns], float, as a grey PNG: 0 for NaN (left blank), 1 to 255 from `low` to `high`.
 
@@ -39,6 +43,9 @@ def value(
     Args:
         x, y: one label a column, one a row, as plain text.
         selected: row and column.
+        keys: what a chosen cell stands for: name → the axis that counts it and the number of its first cell.
+        root: the greys follow the square root of the value, so that small ones can be told apart.
+        band: rows that belong together; a line is drawn between one such band and the next.
 
     Raises:
         ValueError: the labels do not fit the matrix, or the range is empty.
@@ -49,6 +56,7 @@ def value(
     if not high > low:
         raise ValueError(f"the range {low} to {high} is empty")
     share = np.clip((np.asarray(matrix, dtype=np.float32) - low) / (high - low), 0, 1)
+    share = np.sqrt(share) if root else share
     levels = STEPS[0]
     while len(picture := _png(share, levels)) > LIMIT and levels > STEPS[-1]:
         # Every bit a pixel saved halves the levels: jump to where the picture should fit.
@@ -66,9 +74,12 @@ def value(
         "label": label,
         "low": float(low),
         "high": float(high),
-        "step": (high - low) / levels,
+        "step": (high - low) * (2 if root else 1) / levels,
+        "root": root,
         "unit": unit,
         "selected": None if selected is None else list(selected),
+        "keys": {name: list(place) for name, place in (keys or {}).items()},
+        "band": band,
     }
 
 

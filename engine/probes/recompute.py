@@ -1,5 +1,6 @@
 """One step's logits once more: from a slice of the cache, or from nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -38,6 +39,24 @@ def context_ids(conversation: Conversation, turn: int, step: int) -> tuple[tuple
     return tuple(rendered.token_ids.tolist()), answer[:step]
 
 
+def cache_before(conversation: Conversation, ids: Sequence[int], newest: int) -> Cache:
+    """The positions of `ids` before the `newest` ones, as views of the run's cache, or an empty cache.
+
+    Empty where the cache does not hold them all, or cannot be cut back that far. The run's cache stays as it is.
+    """
+    current, past = conversation.turn, len(ids) - newest
+    if current is not None and current.cache is not None:
+        held = kv_cache.common_prefix(current.cached_ids, ids)
+        if held >= past and kv_cache.reason_against_cut(current.cache, past) is None:
+            return kv_cache.slice_cache(current.cache, past)
+    return kv_cache.new_cache(conversation.loaded.model.config)
+
+
+def mask_length(conversation: Conversation, prompt: int, length: int) -> int | None:
+    """How long the run's attention mask was for a context of `length` positions; None: as long as the context."""
+    return prompt if length > prompt and conversation.experiment.mistake == "mask_not_extended" else None
+
+
 def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool = True) -> Recomputed:
     """The logits from which `step` of `turn` chose, in one forward.
 
@@ -47,16 +66,11 @@ def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool 
     """
     prompt, answer = context_ids(conversation, turn, step)
     ids = prompt + answer
-    loaded, current = conversation.loaded, conversation.turn
-    cache: Cache = kv_cache.new_cache(loaded.model.config)
-    past = len(ids) - 1
-    if cached and current is not None and current.cache is not None:
-        held = kv_cache.common_prefix(current.cached_ids, ids)
-        if held >= past and kv_cache.reason_against_cut(current.cache, past) is None:
-            cache = kv_cache.slice_cache(current.cache, past)
+    loaded = conversation.loaded
+    cache = cache_before(conversation, ids, 1) if cached else kv_cache.new_cache(loaded.model.config)
     past = kv_cache.tokens(cache)
-    shortened = bool(answer) and conversation.experiment.mistake == "mask_not_extended"
-    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=len(prompt) if shortened else None)
+    length = mask_length(conversation, len(prompt), len(ids))
+    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
     result = forward(loaded.model, inputs, cache)
     return Recomputed(result.logits, reused=past, fed=len(ids) - past, seconds=result.seconds)
 

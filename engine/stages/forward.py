@@ -21,6 +21,7 @@ class Forwarded:
     logits: torch.Tensor  # [vocab] float32, of the last position
     shape: Shape  # of the model's own logits output
     seconds: float
+    states: tuple[torch.Tensor, ...] = ()  # [hidden] of the last position before each layer; the last one is normed
 
 
 @functools.cache
@@ -29,10 +30,11 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(function).parameters)
 
 
-def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None) -> Forwarded:
+def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None, *, states: bool = False) -> Forwarded:
     """Run the model on `inputs`; `cache` grows by their positions in place, None computes without a cache.
 
-    Only the last row goes through the LM head, as in `generate`. Waits for the device, so that `seconds` is true.
+    Only the last row goes through the LM head, as in `generate`; `states` keeps the last position's hidden states.
+    Waits for the device, so that `seconds` is true.
     """
     accepted = _parameters(type(model).forward)
     arguments: dict[str, Any] = {
@@ -43,6 +45,7 @@ def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None) -> Forw
         # Older families know the cache by its former name only.
         "cache" if "cache" in accepted else "past_key_values": cache,
         "logits_to_keep": 1,
+        "output_hidden_states": states,
     }
     if "logits_to_keep" not in accepted:
         del arguments["logits_to_keep"]
@@ -52,4 +55,5 @@ def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None) -> Forw
         logits = output.logits[0, -1].to(dtype=torch.float32, copy=True)
     if logits.device.type != "cpu":
         torch.accelerator.synchronize(logits.device)
-    return Forwarded(logits, tuple(output.logits.shape), time.perf_counter() - started)
+    kept = tuple(state[0, -1] for state in output.hidden_states) if states else ()
+    return Forwarded(logits, tuple(output.logits.shape), time.perf_counter() - started, kept)

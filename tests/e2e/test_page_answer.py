@@ -9,7 +9,19 @@ from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import KV_BYTES_PER_TOKEN, answer, default_experiment, events, shown_tokens
 from tests.e2e.visitor import Visitor, eventually
 
-STATIONS = ["prompt", "tokens", "tensors", "logits", "processors", "draw", "stop", "text", "kv_cache", "run_table"]
+STATIONS = [
+    "prompt",
+    "tokens",
+    "tensors",
+    "attention",
+    "logits",
+    "processors",
+    "draw",
+    "stop",
+    "text",
+    "kv_cache",
+    "run_table",
+]
 PARIS = 5  # the step that gives " Paris"
 
 

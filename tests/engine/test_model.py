@@ -106,7 +106,7 @@ def test_a_saved_model_comes_back_in_the_dtype_asked_for(
     built.tokenizer.save_pretrained(tmp_path)
     monkeypatch.setattr(loading, "_where", lambda entry: (str(tmp_path), {"local_files_only": True}))
     loaded = load(hub_entry, device="cpu", dtype="bfloat16")
-    assert loaded.model.config._attn_implementation == "sdpa"
+    assert loaded.model.config._attn_implementation == "decodescope"
     assert loaded.device == torch.device("cpu")
     assert (loaded.facts.model_id, loaded.facts.dtype) == (hub_entry.id, "bfloat16")
     want = built.model.get_input_embeddings().weight.to(torch.bfloat16)

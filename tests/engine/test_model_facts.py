@@ -100,7 +100,7 @@ def test_layer_kinds_and_window_come_from_the_cache() -> None:
 def test_a_model_is_ready_to_run(built: LoadedModel) -> None:
     assert not built.model.training
     assert not any(parameter.requires_grad for parameter in built.model.parameters())
-    assert built.model.config._attn_implementation == ("eager" if built.facts.model_id == "gemma2" else "sdpa")
+    assert built.model.config._attn_implementation == "decodescope"
 
 
 def test_eos_ids_of_generation_config_come_first_and_none_twice() -> None:

@@ -1,0 +1,86 @@
+"""The whole causal matrix of one attention head: a forward as far as its layer, kept for the layer's other heads."""
+
+from dataclasses import dataclass
+
+import torch
+
+from engine import attention, kv_cache
+from engine.anatomy import AnatomyError
+from engine.conversation import Conversation
+from engine.probes.attention import check_head
+from engine.probes.inside import context_of
+from engine.probes.recompute import cache_before, mask_length
+from engine.stages.forward import forward
+from engine.stages.inputs import make_inputs
+from engine.trace import Floats
+
+#: A matrix has at most this many positions a side: 4 MB of float32, and a picture that a screen can still show.
+MAX_POSITIONS = 1_024
+#: Layers of one conversation whose queries and keys are kept, so that their other heads cost no forward.
+KEPT_LAYERS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMatrix:
+    """Weights of one head among the n newest positions, `first` … `last`."""
+
+    turn: int
+    layer: int
+    head: int
+    first: int
+    last: int
+    weights: Floats  # [n, n], row: the position that looks, column: the one looked at; 0 where masked
+    outside: Floats  # [n], what each row gives to positions before `first`; with it each row sums to 1
+    positions: int  # of the context in all, n where nothing was capped
+
+
+def attention_matrix(
+    conversation: Conversation, *, turn: int | None = None, layer: int, head: int, position: int | None = None
+) -> AttentionMatrix:
+    """The matrix up to and with `position` (None: the last one fed) of a turn (None: the current).
+
+    Beyond `MAX_POSITIONS` only the newest are shown. Raises `ExperimentError` for a turn, position, layer or head that
+    is not there, `AnatomyError` for a model whose attention cannot be seen.
+    """
+    check_head(conversation.loaded.facts, layer, head)
+    turn, ids = context_of(conversation, turn, position)
+    first = max(0, len(ids) - MAX_POSITIONS)
+    record = _record(conversation, turn, ids, layer, first)
+    with torch.inference_mode():
+        weights = record.weights(head)
+        columns = weights.shape[1] - (len(ids) - first)  # those before `first`
+        return AttentionMatrix(
+            turn=turn,
+            layer=layer,
+            head=head,
+            first=first,
+            last=len(ids) - 1,
+            weights=weights[:, columns:].numpy(force=True),
+            outside=weights[:, :columns].sum(-1).numpy(force=True),
+            positions=len(ids),
+        )
+
+
+def _record(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: int, first: int) -> attention.Attended:
+    """Queries from `first` on and all keys of one layer; the least lately asked one of too many is let go."""
+    kept: dict[tuple[object, ...], attention.Attended] = conversation.captured
+    name = (turn, ids, layer)
+    record = kept.pop(name, None) or _capture(conversation, turn, ids, layer, first)
+    kept[name] = record
+    while len(kept) > KEPT_LAYERS:
+        del kept[next(iter(kept))]
+    return record
+
+
+def _capture(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: int, first: int) -> attention.Attended:
+    """A forward, as far as the layer, from position `first` on; from 0 where the cache does not hold those before."""
+    loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
+    cache = cache_before(conversation, ids, len(ids) - first)
+    past = kv_cache.tokens(cache)
+    length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
+    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
+    with attention.capturing([layer], last=layer) as attended:
+        forward(loaded.model, inputs, cache)
+    if layer not in attended:
+        raise AnatomyError(f"layer {layer} of {type(loaded.model).__name__} has no attention that can be seen")
+    return attended[layer].newest(len(ids) - first)
