@@ -10,7 +10,11 @@ from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
 from engine.probes.distribution import distribution
+from engine.probes.lens import lens
+from engine.probes.lens_map import lens_map
+from engine.probes.norms import norms
 from engine.probes.parity import parity
+from engine.probes.residual import residual
 from engine.probes.uncached import uncached
 from engine.refusals import Refused
 from engine.scheduler import Scheduler
@@ -19,7 +23,15 @@ from engine.settings import Settings
 from engine.trace import Trace
 
 #: What `Runtime.probe` knows: functions of a conversation and of named arguments.
-PROBES: dict[str, Callable[..., Any]] = {"distribution": distribution, "uncached": uncached, "parity": parity}
+PROBES: dict[str, Callable[..., Any]] = {
+    "distribution": distribution,
+    "lens": lens,
+    "lens_map": lens_map,
+    "norms": norms,
+    "parity": parity,
+    "residual": residual,
+    "uncached": uncached,
+}
 
 
 class Runtime:
