@@ -13,7 +13,7 @@ from components.panel import Cursor, View
 from components.visit import Visit
 from engine.experiment import Experiment, ExperimentError
 from engine.refusals import Refused, SessionGone
-from engine.trace import Trace
+from engine.trace import Stepped, Trace
 
 if TYPE_CHECKING:
     from engine.runtime import Runtime
@@ -26,6 +26,9 @@ RAW_TOKENS = 40
 
 #: Probes that are asked about the selected step; the others look at the whole turn.
 OF_ONE_STEP = frozenset({"uncached"})
+
+#: Positions of a lens map, up to the selected one.
+MAP_POSITIONS = 32
 
 
 def told(intent: Callable[..., None]) -> Callable[..., None]:
@@ -63,7 +66,7 @@ class Desk:
             facts=self.runtime.facts,
             trace=trace,
             cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0) if trace else 0),
-            probe=partial(self.runtime.probe, visit.session_id),
+            probe=partial(self._probe, visit),
             catalog=self.runtime.catalog.models,
             results=visit.results,
         )
@@ -136,8 +139,7 @@ class Desk:
         step = self.view(visit).nearest_step
         if step is None:
             raise Refused(words("page").text("no_token_yet"))
-        arguments = {"step": step.step} if probe in OF_ONE_STEP else {}
-        visit.results[probe] = self.runtime.probe(visit.session_id, probe, **arguments)
+        self._probe(visit, probe, **self._about(probe, visit, step))
 
     def close(self, session_id: str) -> None:
         self.runtime.close(session_id)
@@ -158,6 +160,21 @@ class Desk:
             visit.notice = words("page").text("crashed", kind=type(error).__name__)
 
     # How it is done.
+
+    def _probe(self, visit: Visit, name: str, **arguments: Any) -> Any:
+        """Ask a probe, and keep its newest answer for whoever else may show it."""
+        found = self.runtime.probe(visit.session_id, name, **arguments)
+        visit.results[name] = found
+        return found
+
+    def _about(self, probe: str, visit: Visit, step: Stepped) -> dict[str, Any]:
+        """What a probe that is run at the press of a button is asked about."""
+        if probe in OF_ONE_STEP:
+            return {"step": step.step}
+        here = self.view(visit).fed_position
+        if probe == "lens_map" and here is not None:
+            return {"first": max(0, here + 1 - MAP_POSITIONS), "count": min(here + 1, MAP_POSITIONS)}
+        return {}
 
     def _reopen(self, visit: Visit) -> None:
         self.runtime.open(visit.session_id)

@@ -13,7 +13,7 @@ window.decodescope = (() => {
       root.hidden = !(value && typeof value === "object");
       if (!root.hidden) view.update(value);
     };
-    const draw = () => show(props.value ?? fed.get(options.id));
+    const draw = () => show(props.value || fed.get(options.id)); // an empty value is ""
     root.hidden = true; // until there is something to show
     shown.set(options.id, show);
     watch("value", draw);

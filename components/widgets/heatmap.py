@@ -16,7 +16,7 @@ STEPS = (254, 126, 62, 30, 14, 2)  # 14 and 2 pack into 4 and 2 bits a pixel
 
 
 def build(elem_id: str, label: str) -> gr.HTML:
-    """The component. A chosen cell fires `select` with {"row": r, "column": c}."""
+    """The component. A chosen cell fires `select` with {"row": r, "column": c}, and its column's "key"."""
     return host.widget("heatmap", elem_id, label)
 
 
@@ -30,6 +30,8 @@ def value(
     high: float,
     unit: str = "",
     selected: tuple[int, int] | None = None,
+    texts: Sequence[Sequence[str]] | None = None,
+    keys: Sequence[Any] | None = None,
 ) -> dict[str, Any]:
     """The matrix [rows, columns], float, as a grey PNG: 0 for NaN (left blank), 1 to 255 from `low` to `high`.
 
@@ -39,13 +41,19 @@ def value(
     Args:
         x, y: one label a column, one a row, as plain text.
         selected: row and column.
+        texts: one a cell, by row. The first line stands in the cell, the others in the read-out alone.
+        keys: one a column, sent along with a chosen cell as "key".
 
     Raises:
-        ValueError: the labels do not fit the matrix, or the range is empty.
+        ValueError: the labels, texts or keys do not fit the matrix, or the range is empty.
     """
     rows, columns = matrix.shape
     if len(x) != columns or len(y) != rows:
         raise ValueError(f"{len(y)} × {len(x)} labels for a matrix of {rows} × {columns}")
+    if texts is not None and [len(row) for row in texts] != [columns] * rows:
+        raise ValueError(f"the texts do not fill a matrix of {rows} × {columns}")
+    if keys is not None and len(keys) != columns:
+        raise ValueError(f"{len(keys)} keys for {columns} columns")
     if not high > low:
         raise ValueError(f"the range {low} to {high} is empty")
     share = np.clip((np.asarray(matrix, dtype=np.float32) - low) / (high - low), 0, 1)
@@ -69,6 +77,8 @@ def value(
         "step": (high - low) / levels,
         "unit": unit,
         "selected": None if selected is None else list(selected),
+        "texts": None if texts is None else host.items(list(row) for row in texts),
+        "keys": None if keys is None else host.items(keys),
     }
 
 

@@ -1,5 +1,6 @@
 """The first two minutes: the page opens with a question, Step and Run answer it, and the numbers are the trace's."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,7 +9,20 @@ from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import KV_BYTES_PER_TOKEN, answer, default_experiment, events, shown_tokens
 from tests.e2e.visitor import Visitor, eventually
 
-STATIONS = ["prompt", "tokens", "tensors", "logits", "processors", "draw", "stop", "text", "kv_cache", "run_table"]
+STATIONS = [
+    "prompt",
+    "tokens",
+    "tensors",
+    "layers",
+    "lens",
+    "logits",
+    "processors",
+    "draw",
+    "stop",
+    "text",
+    "kv_cache",
+    "run_table",
+]
 PARIS = 5  # the step that gives " Paris"
 
 
@@ -71,7 +85,7 @@ def test_stepping_leads_to_paris_and_the_processors_say_why(visit: OpenApp, pari
     assert page.tokens[-1] == "␣Paris"
     assert page.station("draw") == '"␣Paris"'
     kept = [stage["kept"] for stage in step["stages"]]
-    counts = [kept[0], *(after for before, after in zip(kept, kept[1:], strict=False) if after < before)]
+    counts = [kept[0], *(after for before, after in pairwise(kept) if after < before)]
     assert page.station("processors") == "→".join(f"{count:,}" for count in counts)
     assert page.note("processors") == f"H {step['stages'][-1]['entropy']:.2f} nat"
     assert page.note("draw") == f"u {step['draw']['u']:.3f}".replace("0.", ".")
@@ -105,13 +119,11 @@ def test_the_cache_shows_the_bytes_of_the_trace(at_paris: Visitor, paris: dict[s
     assert f"KV {step['kv_tokens']} tokens · {step['kv_bytes'] / 2**20:.2f} MiB" in at_paris.status
 
 
-def test_a_token_looked_up_by_its_text_has_its_numbers_at_every_stage(
-    at_paris: Visitor, paris: dict[str, Any]
-) -> None:
+def test_a_token_looked_up_by_its_text_has_its_numbers_at_every_stage(at_paris: Visitor, paris: dict[str, Any]) -> None:
     step = events(paris, "stepped")[PARIS]
     place = step["candidate_ids"].index(7042)
-    at_paris.page.fill("#look-up textarea", " Paris")
-    at_paris.page.press("#look-up textarea", "Enter")
+    at_paris.page.fill("#sampling-look-up textarea", " Paris")
+    at_paris.page.press("#sampling-look-up textarea", "Enter")
     eventually(lambda: at_paris.rows("sampling-lookup"), "the token")
     rows = at_paris.rows("sampling-lookup")
     first = next(number for number, row in enumerate(rows) if row[0].endswith("· 7042"))
@@ -119,17 +131,15 @@ def test_a_token_looked_up_by_its_text_has_its_numbers_at_every_stage(
         assert row[2] == f"{step['logits'][stage][place]:.2f}"
         assert close(row[3], step["probabilities"][stage][place])
         assert row[4] == "1"
-    at_paris.page.fill("#look-up textarea", " Berlin")
-    at_paris.page.press("#look-up textarea", "Enter")
+    at_paris.page.fill("#sampling-look-up textarea", " Berlin")
+    at_paris.page.press("#sampling-look-up textarea", "Enter")
     eventually(lambda: at_paris.rows("sampling-lookup")[0][0].startswith("␣Berlin"), "the other token")
     model, *_, last = at_paris.rows("sampling-lookup")[: len(step["stages"])]
     assert int(model[4].replace(",", "")) > 1
     assert last[2:] == ["−∞", "✕", "–"]
 
 
-def test_a_second_turn_reuses_the_cache_and_answers_as_the_endpoint_does(
-    visit: OpenApp, run_trace: RunTrace
-) -> None:
+def test_a_second_turn_reuses_the_cache_and_answers_as_the_endpoint_does(visit: OpenApp, run_trace: RunTrace) -> None:
     page = visit()
     page.run()
     page.say("And of Spain?")
