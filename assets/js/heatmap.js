@@ -89,6 +89,12 @@ decodescope.views.heatmap = (root, send) => {
     layOut();
     paint();
     read();
+    if (now.selected) reveal((now.selected[1] + 0.5) * size[0]);
+  }
+
+  // Bring a column into the middle, where the picture is wider than its box.
+  function reveal(place) {
+    scroll.scrollLeft = place - (scroll.clientWidth - ys.offsetWidth) / 2;
   }
 
   function layOut() {

@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from components.copy import words
-from components.inside import cursor_at, row_label
+from components.inside import bytes_at, cursor_at, row_label
 from components.panel import View
-from components.units import probability_text
 from components.visible import visible_bytes
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
@@ -38,21 +37,16 @@ def map_value(layer_map: "LensMap", view: View) -> dict[str, Any]:
         low=0.0,
         high=1.0,
         selected=(rows - 1, position - layer_map.first) if position in columns and position is not None else None,
-        texts=[[_cell(layer_map, row, column) for column in range(count)] for row in range(rows)],
+        texts=[[_cell(layer_map, view, row, column) for column in range(count)] for row in range(rows)],
         keys=[{"position": cursor_at(view, at)} for at in columns],
     )
 
 
-def _cell(layer_map: "LensMap", row: int, column: int) -> str:
-    """The guess, then for the read-out its probability and where the token that really came stands."""
-    say = words("lens")
+def _cell(layer_map: "LensMap", view: View, row: int, column: int) -> str:
+    """The guess; and for the read-out, where the token that really came stands."""
     guess = visible_bytes(layer_map.top_bytes[row][column])
+    following = bytes_at(view, layer_map.first + column + 1)
     rank = int(layer_map.next_ranks[row, column])
-    lines = [guess, say.text("map_p", p=probability_text(float(layer_map.top_probabilities[row, column])))]
-    if rank:
-        following = layer_map.token_bytes[column + 1] if column + 1 < len(layer_map.token_bytes) else None
-        told = say.text("map_next_unnamed", rank=rank)
-        if following is not None:
-            told = say.text("map_next", token=visible_bytes(following), rank=rank)
-        lines.append(told)
-    return "\n".join(lines)
+    if following is None or not rank:
+        return guess
+    return f"{guess}\n{words('lens').text('map_next', token=visible_bytes(following), rank=rank)}"

@@ -23,6 +23,7 @@ __all__ = ["ASKS", "LOOKS_UP", "STATION", "build", "render", "stations", "unavai
 STATION = "lens"
 LOOKS_UP = True
 ASKS = ("lens_map",)
+LEAST_WIDTH = 440
 
 
 def stations(view: View) -> list[Station]:
@@ -52,9 +53,11 @@ def render(view: View) -> list[Any]:
         rail.value([Station("", "", where(view))]),
         chart_host.value(
             rank_figure(lens, view.facts.vocab_rows), label=say.text("ranks"), height=RANK_HEIGHT,
-            numbers=followed_value(lens), title=say.text("numbers"),
+            numbers=followed_value(lens), title=say.text("numbers"), width=LEAST_WIDTH,
         ),
-        chart_host.value(probability_figure(lens), label=say.text("probabilities"), height=PROBABILITY_HEIGHT),
+        chart_host.value(
+            probability_figure(lens), label=say.text("probabilities"), height=PROBABILITY_HEIGHT, width=LEAST_WIDTH
+        ),
         rows_value(lens, view.cursor.query),
         *mapped,
     ]  # fmt: skip
@@ -64,7 +67,7 @@ def _line(view: View) -> tuple[str, str]:
     """The rail's result and note: where the next token comes to lead, once the lens was looked through here."""
     say, lens = words(STATION), newest(view, "lens")
     if lens is None:
-        return say.text("station_rows", count=view.facts.layers + 1), ""
+        return say.text("station_rows", count=view.facts.layers + 1), say.text("station_note")
     column = _target(lens)
     rank, probability = int(lens.ranks[-1, column]), float(lens.probabilities[-1, column])
     if rank == 1:

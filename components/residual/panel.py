@@ -26,7 +26,9 @@ HEIGHT = 260
 
 def stations(view: View) -> list[Station]:
     say, facts, residual = words(STATION), view.facts, newest(view, "residual")
-    note = "" if residual is None else say.text("station_norms", first=residual.norms[0], last=residual.norms[-1])
+    note = say.text("station_note")
+    if residual is not None:
+        note = say.text("station_norms", first=residual.norms[0], last=residual.norms[-1])
     return [Station("layers", words(STATION).title, f"{facts.layers} × {facts.hidden_size}", note)]
 
 

@@ -71,7 +71,7 @@ def positions_figure(norms: "Norms", view: View, height: int) -> Drawing:
             "tickvals": places[::every],
             "ticktext": [str(at) for at in norms.positions[::every]],
         },
-        yaxis={"title": {"text": say.text("axis_norm")}, "type": "log", "dtick": 1, "exponentformat": "none"},
+        yaxis={"title": {"text": say.text("axis_norm")}, "type": "log", "dtick": 1, "tickformat": ",d"},
     )
 
 

@@ -47,7 +47,7 @@ def stream_figure(residual: "Residual", height: int) -> Drawing:
         margin={"l": 50, "r": 12, "t": 28, "b": 36},
         showlegend=True,
         xaxis={"title": {"text": say.text("axis_row")}, "dtick": 5 if len(layers) > 12 else 1},
-        yaxis={"title": {"text": say.text("axis_norm")}, "type": "log", "dtick": 1, "exponentformat": "none"},
+        yaxis={"title": {"text": say.text("axis_norm")}, "type": "log", "dtick": 1, "tickformat": ",d"},
     )
 
 

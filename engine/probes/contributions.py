@@ -57,9 +57,21 @@ class Shares:
 
 def shares(anatomy: Anatomy, stream: torch.Tensor, additions: torch.Tensor, token_id: int) -> Shares:
     """What each of k `additions` [k, hidden], which sum to `stream` [hidden], adds to the logit of a token."""
-    output = anatomy.head.weight[token_id].float()  # type: ignore[index]  # an output head is a linear map
-    bias = getattr(anatomy.head, "bias", None)
+    output, bias = _head_row(anatomy, token_id)
     norm = linear_norm(anatomy.final_norm, stream)
-    constant = float(norm.bias @ output) + (0.0 if bias is None else float(bias[token_id]))
+    constant = float(norm.bias @ output) + bias
     parts = additions.double() @ norm.direction(output) * anatomy.logit_scale
     return Shares(parts, constant * anatomy.logit_scale)
+
+
+def score(anatomy: Anatomy, normed: torch.Tensor, token_id: int) -> float:
+    """The logit of a token before any softcap, logit scale included, from the stream after the final norm [hidden]."""
+    output, bias = _head_row(anatomy, token_id)
+    return (float(normed.float() @ output) + bias) * anatomy.logit_scale
+
+
+def _head_row(anatomy: Anatomy, token_id: int) -> tuple[torch.Tensor, float]:
+    """The row [hidden] float32 of the output head that a token's logit is read with, and its bias."""
+    bias = getattr(anatomy.head, "bias", None)
+    weight: torch.Tensor = anatomy.head.weight  # type: ignore[assignment]  # an output head is a linear map
+    return weight[token_id].float(), 0.0 if bias is None else float(bias[token_id])

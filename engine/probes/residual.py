@@ -1,13 +1,12 @@
 """The residual stream at one position: how long it is, what each part adds to it, and what that does to one logit."""
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch.nn.functional import cosine_similarity, normalize
 
 from engine.conversation import Conversation
-from engine.probes.contributions import shares
+from engine.probes.contributions import score, shares
 from engine.probes.inside import context_of, inside
 from engine.probes.lens import next_token
 from engine.stages.vocabulary import vocabulary
@@ -59,7 +58,8 @@ def residual(conversation: Conversation, *, turn: int | None = None, position: i
         additions = torch.cat([stream[:1], attention, feed_forward])
         given = shares(found.parts, found.stream[-1], additions, target)
         layers = len(attention)
-        uncapped = _uncapped(float(found.logits[target]), found.parts.softcap)
+        logit = float(found.logits[target])
+        uncapped = logit if found.parts.softcap is None else score(found.parts, found.normed, target)
         parts = given.parts.float().numpy(force=True)
         unit = normalize(stream, dim=-1)
         return Residual(
@@ -80,7 +80,7 @@ def residual(conversation: Conversation, *, turn: int | None = None, position: i
             feed_forward_shares=parts[layers + 1 :],
             constant_share=given.constant,
             uncapped=uncapped,
-            logit=float(found.logits[target]),
+            logit=logit,
             softcap=found.parts.softcap,
             max_difference=abs(float(given.parts.sum()) + given.constant - uncapped),
         )
@@ -89,8 +89,3 @@ def residual(conversation: Conversation, *, turn: int | None = None, position: i
 def _norms(vectors: torch.Tensor) -> Floats:
     found: Floats = vectors.norm(dim=-1).numpy(force=True)
     return found
-
-
-def _uncapped(logit: float, softcap: float | None) -> float:
-    """The number of which `logit` is softcap · tanh(number / softcap)."""
-    return logit if softcap is None else softcap * math.atanh(logit / softcap)

@@ -9,6 +9,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoModelForCausalLM,
+    Gemma2Config,
     Gemma3TextConfig,
     GPT2Config,
     Lfm2Config,
@@ -75,6 +76,15 @@ CONFIGS: dict[str, PreTrainedConfig] = {
     "qwen3": Qwen3Config(**_shape(), num_key_value_heads=2, head_dim=16),
     "gpt2": GPT2Config(
         vocab_size=ROWS, n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT, bos_token_id=0, eos_token_id=0
+    ),
+    "capped": Gemma2Config(
+        **_shape() | {"num_hidden_layers": 3},
+        num_key_value_heads=2,
+        head_dim=8,
+        sliding_window=WINDOW,
+        attn_logit_softcapping=2.0,
+        final_logit_softcapping=4.0,
+        query_pre_attn_scalar=20,
     ),
     "full": LlamaConfig(**_shape(), num_key_value_heads=4),
     "sliding": MistralConfig(**_shape(), num_key_value_heads=2, sliding_window=WINDOW),

@@ -19,7 +19,7 @@ from engine.probes.lens import lens
 from engine.probes.lens_map import lens_map
 from tests.engine.models import ROWS, tiny
 
-FAMILIES = ["llama", "qwen3", "gpt2", "mixed", "sliding"]
+FAMILIES = ["llama", "qwen3", "gpt2", "mixed", "sliding", "capped"]
 SAMPLED = {"temperature": 0.8, "top_k": 30, "seed": 3}
 FACTS = json.loads((Path(__file__).parents[2] / "golden" / "facts.json").read_text(encoding="utf-8"))
 
@@ -46,6 +46,8 @@ def oracle(loaded: LoadedModel, ids: list[int]) -> np.ndarray:
     with torch.inference_mode():
         output = loaded.model(torch.tensor([ids]), output_hidden_states=True, use_cache=False)
         early = [parts.head(parts.final_norm(state[0])) for state in output.hidden_states[:-1]]
+        cap = getattr(loaded.model.config, "final_logit_softcapping", None)
+        early = [row if cap is None else cap * torch.tanh(row / cap) for row in early]
         return torch.stack([*early, output.logits[0]]).numpy()
 
 

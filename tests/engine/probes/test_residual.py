@@ -32,9 +32,12 @@ def test_the_shares_of_the_logit_add_up_to_it(name: str) -> None:
     for position in (0, 4, len(ids) - 2, len(ids) - 1):
         found = residual(conversation, position=position)
         total = found.embedding_share + float(found.attention_shares.sum() + found.feed_forward_shares.sum())
-        assert total + found.constant_share == pytest.approx(found.logit, abs=1e-4)
+        assert total + found.constant_share == pytest.approx(found.uncapped, abs=1e-4)
         assert found.max_difference <= 1e-4
-        assert (found.uncapped, found.softcap) == (found.logit, None)
+        cap = found.softcap
+        assert cap == (4.0 if name == "capped" else None)
+        bent = found.uncapped if cap is None else cap * np.tanh(found.uncapped / cap)
+        assert bent == pytest.approx(found.logit, abs=1e-5)
         chosen = position + 1 < len(ids)
         assert found.target_chosen is chosen
         if chosen:
