@@ -107,7 +107,7 @@ def test_stations_tell_once_the_panel_was_looked_at(looked: Callable[..., View])
     (layers,) = residual.stations(view)
     norms = view.results["residual"].norms
     assert (layers.id, layers.result) == ("layers", "2 × 32")
-    assert layers.note == f"‖h‖ {norms[0]:.0f} → {norms[-1]:.0f}"
+    assert layers.note == f"‖h‖ {norms[0]:,.0f} → {norms[-1]:,.0f}"
     assert lens.stations(looked(1))[0].result == "3 rows"
 
 
