@@ -27,8 +27,8 @@ def ask(view: View, name: str, **arguments: Any) -> Any:
 
 
 def unavailable(view: View) -> str | None:
-    """Why the inside cannot be shown: nothing was rendered yet, or no model is loaded."""
-    if view.rendered is None:
+    """Why the inside cannot be shown: the turn was not computed (yet, or at all), or no model is loaded."""
+    if view.trace is None or view.trace.prefilled(view.cursor.turn) is None:
         return words("page").text("inside_not_yet")
     return words("page").text("inside_no_model") if view.probe is None else None
 

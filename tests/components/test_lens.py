@@ -220,3 +220,12 @@ def test_a_refusal_is_said_in_its_place(looked: Callable[..., View]) -> None:
 def test_a_recorded_run_says_why_there_is_nothing() -> None:
     for panel in (lens, residual):
         assert "no model is loaded" in panel.unavailable(make_view())
+
+
+def test_a_prompt_that_was_refused_is_not_looked_into(looked: Callable[..., View]) -> None:
+    """Its ids may be more than the model can take."""
+    view = looked()
+    refused = dataclasses.replace(view, trace=dataclasses.replace(view.trace, events=view.trace.events[:1]))
+    for panel in (lens, residual):
+        assert panel.unavailable(view) is None
+        assert "not computed" in panel.unavailable(refused)
