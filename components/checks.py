@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from components.copy import words
+from components.inside import newest
 from components.panel import View
 from components.widgets.rail import Station, Tone
 from engine.facts import ModelFacts
@@ -39,7 +40,7 @@ def select(view: View) -> list[Check]:
     """Every check that the selected step and the results at hand allow."""
     step = view.nearest_step
     found = list(_step_checks(step, view.facts)) if step else []
-    return [*found, *_asked_checks(view)]
+    return [*found, *_inside_checks(view), *_asked_checks(view)]
 
 
 def _step_checks(step: Stepped, facts: ModelFacts) -> Iterator[Check]:
@@ -94,6 +95,20 @@ def draw_check(step: Stepped, draw: Draw) -> Check:
     inside = draw.low <= draw.u <= draw.high and abs(draw.high - draw.low - probability) <= TOLERANCE
     detail = say.text("draw_said", u=draw.u, low=draw.low, high=draw.high, probability=probability)
     return Check(say.text("draw"), inside, detail)
+
+
+def _inside_checks(view: View) -> Iterator[Check]:
+    """Checks of the inside that was looked into last: the lens ends in the logits, the shares add up to one."""
+    say, lens, residual = words("checks"), newest(view, "lens"), newest(view, "residual")
+    allowed = LOGIT_TOLERANCE.get(view.facts.dtype, LOGIT_TOLERANCE["bfloat16"])
+    if lens is not None:
+        numbers = {"difference": lens.max_difference, "allowed": allowed}
+        detail = say.text("lens_said", position=lens.position, **numbers)
+        yield Check(say.text("lens"), lens.max_difference <= allowed, detail)
+    if residual is not None:
+        numbers = {"difference": residual.max_difference, "allowed": allowed}
+        detail = say.text("shares_said", position=residual.position, total=residual.uncapped, **numbers)
+        yield Check(say.text("shares"), residual.max_difference <= allowed, detail)
 
 
 def _asked_checks(view: View) -> Iterator[Check]:

@@ -75,6 +75,13 @@ def form_values(experiment: Experiment) -> dict[str, Any]:
     }
 
 
+def form_part(experiment: Experiment) -> dict[str, Any]:
+    """All that the form decides: everything but the messages and the tokens that a person chose."""
+    data = experiment.model_dump(exclude={"messages", "prompt", "follow_ups", "forced"})
+    system = [message.content for message in experiment.messages or () if message.role == "system"]
+    return data | {"system": system, "raw": experiment.prompt is not None}
+
+
 def transcript(trace: Trace) -> list[dict[str, str]]:
     """The messages up to the newest user message, each earlier answer as the assistant message it became."""
     experiment = trace.experiment

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
-from components.compose import compose, transcript
+from components.compose import compose, form_part, transcript
 from components.copy import words
 from components.panel import FIGURES, View
 from components.visit import Visit
@@ -31,6 +31,10 @@ RAW_TOKENS = 40
 #: Probes that are asked about the selected step, or about the selected head; the others look at the whole turn.
 OF_ONE_STEP = frozenset({"uncached"})
 OF_ONE_HEAD = frozenset({"attention_matrix"})
+OF_THE_CONTEXT = frozenset({"lens_map", "norms"})
+
+#: Positions of a lens map, up to the selected one.
+MAP_POSITIONS = 32
 
 
 def told(intent: Callable[..., None]) -> Callable[..., None]:
@@ -150,14 +154,7 @@ class Desk:
             visit.results[probe] = self.runtime.complete(self._raw(visit))
             return
         view = self.view(visit)
-        arguments = {}
-        if probe in OF_ONE_HEAD:
-            arguments = {"turn": view.cursor.turn, "layer": view.cursor.layer, "head": view.cursor.head}
-        elif view.nearest_step is None:
-            raise Refused(words("page").text("no_token_yet"))
-        elif probe in OF_ONE_STEP:
-            arguments = {"step": view.nearest_step.step}
-        visit.results[probe] = self.runtime.probe(visit.session_id, probe, **arguments)
+        self._probe(visit, probe, **self._about(probe, view))
 
     def close(self, session_id: str) -> None:
         self.runtime.close(session_id)
@@ -181,6 +178,19 @@ class Desk:
             visit.notice = words("page").text("crashed", kind=type(error).__name__)
 
     # How it is done.
+
+    def _about(self, probe: str, view: View) -> dict[str, Any]:
+        """What a probe that is run at the press of a button is asked about."""
+        if probe in OF_ONE_HEAD:
+            return {"turn": view.cursor.turn, "layer": view.cursor.layer, "head": view.cursor.head}
+        here = view.fed_position
+        if probe == "lens_map" and here is not None:
+            return {"first": max(0, here + 1 - MAP_POSITIONS), "count": min(here + 1, MAP_POSITIONS)}
+        if probe in OF_THE_CONTEXT:
+            return {}
+        if view.nearest_step is None:
+            raise Refused(words("page").text("no_token_yet"))
+        return {"step": view.nearest_step.step} if probe in OF_ONE_STEP else {}
 
     def _reopen(self, visit: Visit) -> None:
         visit.session_id = self.runtime.open(visit.session_id or None)
@@ -227,6 +237,8 @@ class Desk:
             while len(visit.probed) >= REMEMBERED:
                 visit.probed.pop(next(iter(visit.probed)), None)
             visit.probed[key] = found
+        # The newest answer of each probe is there for whoever else may show it: the rail, the checks.
+        visit.results[name] = visit.probed[key]
         return visit.probed[key]
 
     def _forget(self, visit: Visit) -> None:
@@ -240,7 +252,7 @@ class Desk:
         trace = self._trace(visit)
         history = transcript(trace)
         asked = self._experiment(form, history)
-        changed = _settings(asked) != _settings(trace.experiment)
+        changed = form_part(asked) != form_part(trace.experiment)
         said = {"role": "user", "content": message}
         stopped = trace.stopped(trace.turns - 1)
         waiting = self._waiting(trace)
@@ -283,10 +295,3 @@ class Desk:
         data["prompt"] = transcript(trace)[-1]["content"]
         data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], RAW_TOKENS)
         return self.runtime.parse(data)
-
-
-def _settings(experiment: Experiment) -> dict[str, Any]:
-    """All that the form decides: everything but the messages and the tokens that a person chose."""
-    data = experiment.model_dump(exclude={"messages", "prompt", "follow_ups", "forced"})
-    system = [message.content for message in experiment.messages or () if message.role == "system"]
-    return data | {"system": system, "raw": experiment.prompt is not None}

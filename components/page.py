@@ -121,7 +121,11 @@ class Page:
                 self.asks.append((gr.Button(say.text(f"ask_{name}"), elem_id=f"ask-{name}", size="sm"), name))
             if getattr(panel, "LOOKS_UP", False):
                 self.queries.append(
-                    gr.Textbox(label=say.text("look_up"), placeholder=say.text("look_up_hint"), elem_id="look-up")
+                    gr.Textbox(
+                        label=say.text("look_up"),
+                        placeholder=say.text("look_up_hint"),
+                        elem_id=f"{panel.STATION}-look-up",
+                    )
                 )
 
     # What the page shows.
@@ -132,6 +136,8 @@ class Page:
         trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
         panel = self.owner[visit.station]
         reason = panel.unavailable(view)
+        # The panel first: what its probes give is at hand then for the rail and the checks.
+        drawn = {} if reason else self._drawn(panel, view)
         everywhere = {
             "rail": rail.value([station for panel in PANELS for station in panel.stations(view)], active=visit.station),
             "notice": rail.value(trouble),
@@ -140,15 +146,17 @@ class Page:
             "status": rail.value(status_stations(view) + checks(view)),
         }
         inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
-        if not reason:
-            names = [str(part.elem_id) for part in self.parts[panel.STATION]]
-            inside |= dict(zip(names, panel.render(view), strict=True))
+        inside |= {name: value for name, value in drawn.items() if value is not None}
         return host.feed_value(
             everywhere,
             inside,
-            hidden={f"{panel.STATION}-body": bool(reason)},
+            hidden={f"{panel.STATION}-body": bool(reason)} | {name: value is None for name, value in drawn.items()},
             disabled={"run": visit.running, "stop": not visit.running},
         )
+
+    def _drawn(self, panel: Panel, view: View) -> dict[str, Any]:
+        names = [str(part.elem_id) for part in self.parts[panel.STATION]]
+        return dict(zip(names, panel.render(view), strict=True))
 
     @functools.cached_property
     def owner(self) -> dict[str, Panel]:

@@ -36,8 +36,8 @@ class Probe(Protocol):
 class View:
     """All a panel may look at. `probe` is None where no model is loaded (a recorded run is shown).
 
-    `results` holds what a person asked for on demand about this very run, by the name of the probe: a panel that
-    names a probe in its `ASKS` gets a button for it and shows the result once it is here.
+    `results` holds what probes gave about this very run, by the name of the probe: the newest answer of each. A panel
+    that names a probe in its `ASKS` gets a button for it and shows the result once it is here.
     """
 
     facts: ModelFacts
@@ -65,14 +65,16 @@ class View:
         return next((step for step in self.steps if step.position == self.cursor.position), None)
 
     @property
-    def fed_position(self) -> int:
-        """The position whose forward the selection is about: the selected one of the prompt, or the one whose token
-        was fed at the selected step.
+    def fed_position(self) -> int | None:
+        """The position whose inside is looked at: the one that was fed before the selected step, else the selected
+        prompt position, else the last of the prompt; None before anything was rendered.
         """
         if self.step is not None:
             return self.step.position - 1
-        last = len(self.rendered.token_ids) - 1 if self.rendered else 0
-        return last if self.cursor.position is None else self.cursor.position
+        if self.rendered is None:
+            return None
+        last = len(self.rendered.token_ids) - 1
+        return last if self.cursor.position is None else min(self.cursor.position, last)
 
     @property
     def nearest_step(self) -> Stepped | None:
@@ -99,7 +101,7 @@ class Panel(Protocol):
         """Create its widgets inside the current Blocks, in the order `render` fills them."""
 
     def render(self, view: View) -> list[Any]:
-        """One value for each widget of `build`."""
+        """One value for each widget of `build`; None hides it."""
 
     def unavailable(self, view: View) -> str | None:
         """Why there is nothing to show, or None."""

@@ -69,7 +69,9 @@ class Anatomy:
 
     def unembed(self, normed: torch.Tensor) -> torch.Tensor:
         """Logits [..., vocab] float32 of streams [..., hidden] that went through the final norm already."""
-        logits: torch.Tensor = self.head(normed).float() * self.logit_scale
+        logits: torch.Tensor = self.head(normed).float()
+        if self.logit_scale != 1:
+            logits = logits * self.logit_scale
         return logits if self.softcap is None else self.softcap * torch.tanh(logits / self.softcap)
 
 

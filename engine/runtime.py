@@ -12,7 +12,11 @@ from engine.model import LoadedModel
 from engine.probes.attention import attention
 from engine.probes.attention_matrix import attention_matrix
 from engine.probes.distribution import distribution
+from engine.probes.lens import lens
+from engine.probes.lens_map import lens_map
+from engine.probes.norms import norms
 from engine.probes.parity import parity
+from engine.probes.residual import residual
 from engine.probes.uncached import uncached
 from engine.refusals import Refused
 from engine.scheduler import Scheduler
@@ -23,10 +27,14 @@ from engine.trace import Trace
 #: What `Runtime.probe` knows: functions of a conversation and of named arguments.
 PROBES: dict[str, Callable[..., Any]] = {
     "distribution": distribution,
-    "uncached": uncached,
-    "parity": parity,
     "attention": attention,
     "attention_matrix": attention_matrix,
+    "lens": lens,
+    "lens_map": lens_map,
+    "norms": norms,
+    "parity": parity,
+    "residual": residual,
+    "uncached": uncached,
 }
 
 

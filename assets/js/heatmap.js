@@ -6,6 +6,7 @@ decodescope.views.heatmap = (root, send) => {
   const canvas = make("canvas", "heat-cells");
   const marks = make("div", "heat-marks");
   const bands = make("div", "heat-bands");
+  const lettering = make("div", "heat-texts");
   const over = make("div", "heat-over");
   const chosen = make("div", "heat-chosen");
   const xs = make("div", "heat-x");
@@ -16,7 +17,7 @@ decodescope.views.heatmap = (root, send) => {
   const [lowest, highest] = [make("span"), make("span")];
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  marks.append(canvas, bands, over, chosen);
+  marks.append(canvas, bands, lettering, over, chosen);
   scroll.append(ys, marks, xs);
   foot.append(readout, lowest, scale, highest);
   frame.append(scroll, foot);
@@ -47,6 +48,23 @@ decodescope.views.heatmap = (root, send) => {
     const colours = ramp();
     fillImage(canvas, now.columns, now.rows, (index) => grey[index] && colours[grey[index] - 1]);
     fillImage(scale, 128, 1, (index) => colours[2 * index]);
+    for (const [index, cell] of [...lettering.children].entries()) {
+      cell.classList.toggle("on-dark", Boolean(grey[index]) && luminance(colours[grey[index] - 1]) < 0.18);
+      cell.classList.toggle("on-light", Boolean(grey[index]) && luminance(colours[grey[index] - 1]) >= 0.18);
+    }
+  }
+
+  function luminance(rgb) {
+    const [red, green, blue] = rgb.map((channel) => (channel / 255) ** 2.2);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  }
+
+  // The first line of each cell's text, in the order of the rows.
+  function letter() {
+    const cells = (now.texts || []).flat();
+    lettering.hidden = !cells.length;
+    if (lettering.children.length !== cells.length) lettering.replaceChildren(...cells.map(() => make("span")));
+    cells.forEach((text, index) => (lettering.children[index].textContent = text.split("\n", 1)[0]));
   }
 
   function fillImage(target, width, height, colour) {
@@ -72,15 +90,24 @@ decodescope.views.heatmap = (root, send) => {
     layOut();
     paint();
     read();
+    if (now.selected) reveal((now.selected[1] + 0.5) * size[0]);
+  }
+
+  // Bring a column into the middle, where the picture is wider than its box.
+  function reveal(place) {
+    scroll.scrollLeft = place - (scroll.clientWidth - ys.offsetWidth) / 2;
   }
 
   function layOut() {
     if (!now || !frame.clientWidth) return;
     const labelWidth = Math.min(120, 12 + 7 * Math.max(...now.y.map((label) => label.length), 1));
     const room = frame.clientWidth - labelWidth - 2;
-    const square = now.rows === now.columns;
-    const wide = Math.max(Math.min(room / now.columns, square ? 480 / now.rows : 40, 40), now.columns <= 64 ? 8 : 0);
-    const tall = square ? wide : Math.min(22, 480 / now.rows);
+    const square = now.rows === now.columns && !now.texts;
+    const widest = now.texts ? 110 : Math.min(square ? 480 / now.rows : 40, 40);
+    const wide = Math.max(Math.min(room / now.columns, widest), now.texts ? 62 : now.columns <= 64 ? 8 : 0);
+    const tall = now.texts ? 19 : square ? wide : Math.min(22, 480 / now.rows);
+    lettering.style.gridTemplateColumns = `repeat(${now.columns}, ${wide}px)`;
+    lettering.style.gridAutoRows = `${tall}px`;
     size = [wide, tall];
     canvas.style.width = `${wide * now.columns}px`;
     canvas.style.height = `${tall * now.rows}px`;
@@ -128,7 +155,8 @@ decodescope.views.heatmap = (root, send) => {
     const value = now.low + share * (now.high - now.low);
     const digits = Math.min(Math.max(Math.ceil(-Math.log10(now.step)), 0), 6);
     const shown = level ? value.toFixed(digits) + (now.unit && ` ${now.unit}`) : "–";
-    readout.textContent = `${now.y[row]} × ${now.x[column]}: ${shown}`;
+    const said = now.texts ? now.texts[row][column].split("\n") : [];
+    readout.textContent = [`${now.y[row]} × ${now.x[column]}: ${[...said.slice(0, 1), shown].join(" ")}`, ...said.slice(1)].join(" · ");
   }
 
   function cellAt(event) {
@@ -147,7 +175,8 @@ decodescope.views.heatmap = (root, send) => {
   });
   function choose([row, column]) {
     const named = Object.entries(now.keys).map(([name, [axis, first]]) => [name, first + (axis === "row" ? row : column)]);
-    send(named.length ? { row, column, key: Object.fromEntries(named) } : { row, column });
+    const key = { ...Object.fromEntries(named), ...(now.columnKeys ? now.columnKeys[column] : {}) };
+    send(Object.keys(key).length ? { row, column, key } : { row, column });
   }
 
   canvas.addEventListener("click", (event) => choose(cellAt(event)));
@@ -162,6 +191,7 @@ decodescope.views.heatmap = (root, send) => {
     event.preventDefault();
     event.stopPropagation();
   });
+
   let width = 0;
   new ResizeObserver(() => {
     if (frame.clientWidth !== width) layOut();
@@ -171,7 +201,15 @@ decodescope.views.heatmap = (root, send) => {
 
   return {
     update(value) {
-      now = { ...value, x: unpack(value.x), y: unpack(value.y), selected: value.selected && Array.from(value.selected) };
+      now = {
+        ...value,
+        x: unpack(value.x),
+        y: unpack(value.y),
+        selected: value.selected && Array.from(value.selected),
+        texts: value.texts && unpack(value.texts),
+        columnKeys: value.column_keys && unpack(value.column_keys),
+      };
+      letter();
       attribute(canvas, "aria-label", value.label);
       lowest.textContent = number(value.low);
       highest.textContent = number(value.high) + (value.unit && ` ${value.unit}`);

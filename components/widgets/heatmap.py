@@ -17,7 +17,7 @@ STEPS = (254, 126, 62, 30, 14, 2)  # 14 and 2 pack into 4 and 2 bits a pixel
 
 
 def build(elem_id: str, label: str) -> gr.HTML:
-    """The component. A chosen cell fires `select` with {"row": r, "column": c} and the "key" that `keys` asks for."""
+    """The component. A chosen cell fires `select` with {"row": r, "column": c} and the "key" that is asked for."""
     return host.widget("heatmap", elem_id, label)
 
 
@@ -34,6 +34,8 @@ def value(
     keys: Mapping[str, tuple[Axis, int]] | None = None,
     band: int = 0,
     root: bool = False,
+    texts: Sequence[Sequence[str]] | None = None,
+    column_keys: Sequence[Any] | None = None,
 ) -> dict[str, Any]:
     """The matrix [rows, columns], float, as a grey PNG: 0 for NaN (left blank), 1 to 255 from `low` to `high`.
 
@@ -46,13 +48,19 @@ def value(
         keys: what a chosen cell stands for: name → the axis that counts it and the number of its first cell.
         root: the greys follow the square root of the value, so that small ones can be told apart.
         band: rows that belong together; a line is drawn between one such band and the next.
+        texts: one a cell, by row. The first line stands in the cell, the others in the read-out alone.
+        column_keys: one a column, where no count gives them: a chosen cell's "key".
 
     Raises:
-        ValueError: the labels do not fit the matrix, or the range is empty.
+        ValueError: the labels, texts or keys do not fit the matrix, or the range is empty.
     """
     rows, columns = matrix.shape
     if len(x) != columns or len(y) != rows:
         raise ValueError(f"{len(y)} × {len(x)} labels for a matrix of {rows} × {columns}")
+    if texts is not None and [len(row) for row in texts] != [columns] * rows:
+        raise ValueError(f"the texts do not fill a matrix of {rows} × {columns}")
+    if column_keys is not None and len(column_keys) != columns:
+        raise ValueError(f"{len(column_keys)} keys for {columns} columns")
     if not high > low:
         raise ValueError(f"the range {low} to {high} is empty")
     share = np.clip((np.asarray(matrix, dtype=np.float32) - low) / (high - low), 0, 1)
@@ -80,6 +88,8 @@ def value(
         "selected": None if selected is None else list(selected),
         "keys": {name: list(place) for name, place in (keys or {}).items()},
         "band": band,
+        "texts": None if texts is None else host.items(list(row) for row in texts),
+        "column_keys": None if column_keys is None else host.items(column_keys),
     }
 
 

@@ -97,6 +97,16 @@ def test_heatmap_greys_and_blanks():
     assert value["selected"] == [1, 0]
 
 
+def test_heatmap_cells_may_carry_texts_and_columns_keys():
+    matrix, texts = np.zeros((2, 2)), [["a", "</script>\nb"], ["${x}", ""]]
+    keys = [{"position": 4}, {"position": 5}]
+    value = heatmap.value(matrix, x=["x", "y"], y=["u", "v"], label="l", low=0, high=1, texts=texts, column_keys=keys)
+    assert (host.read(value)["texts"], host.read(value)["column_keys"]) == (texts, keys)
+    for wrong in ({"texts": [["a", "b"]]}, {"texts": [["a"], ["b"]]}, {"column_keys": [1]}):
+        with pytest.raises(ValueError, match=r"the texts do not fill|1 keys for 2"):
+            heatmap.value(matrix, x=["x", "y"], y=["u", "v"], label="l", low=0, high=1, **wrong)
+
+
 @pytest.mark.parametrize("kind", ["attention", "noise"])
 def test_a_big_matrix_is_small_and_fast(kind):
     random = np.random.default_rng(0)

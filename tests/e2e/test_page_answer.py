@@ -13,7 +13,9 @@ STATIONS = [
     "prompt",
     "tokens",
     "tensors",
+    "layers",
     "attention",
+    "lens",
     "logits",
     "processors",
     "draw",
@@ -122,8 +124,8 @@ def test_the_cache_shows_the_bytes_of_the_trace(at_paris: Visitor, paris: dict[s
 def test_a_token_looked_up_by_its_text_has_its_numbers_at_every_stage(at_paris: Visitor, paris: dict[str, Any]) -> None:
     step = events(paris, "stepped")[PARIS]
     place = step["candidate_ids"].index(7042)
-    at_paris.page.fill("#look-up textarea", " Paris")
-    at_paris.page.press("#look-up textarea", "Enter")
+    at_paris.page.fill("#sampling-look-up textarea", " Paris")
+    at_paris.page.press("#sampling-look-up textarea", "Enter")
     eventually(lambda: at_paris.rows("sampling-lookup"), "the token")
     rows = at_paris.rows("sampling-lookup")
     first = next(number for number, row in enumerate(rows) if row[0].endswith("· 7042"))
@@ -131,8 +133,8 @@ def test_a_token_looked_up_by_its_text_has_its_numbers_at_every_stage(at_paris: 
         assert row[2] == f"{step['logits'][stage][place]:.2f}"
         assert close(row[3], step["probabilities"][stage][place])
         assert row[4] == "1"
-    at_paris.page.fill("#look-up textarea", " Berlin")
-    at_paris.page.press("#look-up textarea", "Enter")
+    at_paris.page.fill("#sampling-look-up textarea", " Berlin")
+    at_paris.page.press("#sampling-look-up textarea", "Enter")
     eventually(lambda: at_paris.rows("sampling-lookup")[0][0].startswith("␣Berlin"), "the other token")
     model, *_, last = at_paris.rows("sampling-lookup")[: len(step["stages"])]
     assert int(model[4].replace(",", "")) > 1

@@ -1,0 +1,84 @@
+"""The lens over many positions: the top guess of every layer at every position."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from engine.conversation import Conversation
+from engine.experiment import ExperimentError
+from engine.probes.inside import context_of
+from engine.probes.lens import next_token, ranks_of
+from engine.probes.stretch import MAX_POSITIONS, stretch
+from engine.stages.vocabulary import vocabulary
+from engine.trace import Floats, Ints
+
+#: Logits of one piece, in numbers: 16 MiB of float32.
+PIECE = 4 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class LensMap:
+    """r = L + 1 rows at n positions from `first` on; row 0 is the embedding, row L the end of the last layer."""
+
+    turn: int
+    first: int
+    token_bytes: tuple[bytes, ...]  # [n], the tokens that stand there
+    top_ids: Ints  # [r, n]
+    top_bytes: tuple[tuple[bytes, ...], ...]  # [r][n]
+    top_probabilities: Floats  # [r, n]
+    next_ids: Ints  # [n], the token that really comes next; -1 where none was chosen yet
+    next_ranks: Ints  # [r, n], its rank, 1 = best; 0 where none was chosen yet
+
+
+def lens_map(
+    conversation: Conversation, *, turn: int | None = None, first: int | None = None, count: int = 32
+) -> LensMap:
+    """Top guesses at `count` (≤ 64) positions from `first` on (None: the last ones fed), in one forward of them.
+
+    Rows go through the output head in pieces of at most 16 MiB of logits, so that with what reading a piece takes
+    about 40 MiB are held at a time, however many layers and positions there are (one row at least: vocab × 9 bytes).
+    Raises `ExperimentError` for a turn or positions that are not there, `AnatomyError` for a model whose parts
+    cannot be found.
+    """
+    if not 1 <= count <= MAX_POSITIONS:
+        raise ExperimentError("count", f"a map has 1 to {MAX_POSITIONS} positions, not {count}")
+    turn, fed = context_of(conversation, turn, None)
+    start = max(0, len(fed) - count) if first is None else first
+    if not 0 <= start < len(fed):
+        raise ExperimentError("first", f"positions 0 to {len(fed) - 1} were fed, there is no position {start}")
+    ids = fed[: start + count]
+    found = stretch(conversation, ids, len(ids) - start)
+    layers, n = found.stream.shape[0], len(ids) - start
+    following = [*ids[start + 1 :], next_token(conversation, turn, len(ids))]
+    next_ids = np.array([-1 if token is None else token for token in following], np.int32)
+    words = vocabulary(conversation.loaded.tokenizer)
+    with torch.inference_mode():
+        normed = torch.cat([found.parts.final_norm(found.stream[:-1]), found.normed[None]]).flatten(0, 1)
+        wanted = torch.from_numpy(next_ids).long().to(normed.device).repeat(layers)
+        each = max(1, PIECE // conversation.loaded.facts.vocab_rows)
+        pieces = [
+            _read(found.parts.unembed(normed[at : at + each]), wanted[at : at + each])
+            for at in range(0, len(normed), each)
+        ]
+    top_ids, probabilities, ranks = (np.concatenate(part).reshape(layers, n) for part in zip(*pieces, strict=True))
+    return LensMap(
+        turn=turn,
+        first=start,
+        token_bytes=tuple(words.bytes(token) for token in ids[start:]),
+        top_ids=top_ids,
+        top_bytes=tuple(tuple(words.bytes(token) for token in row) for row in top_ids.tolist()),
+        top_probabilities=probabilities,
+        next_ids=next_ids,
+        next_ranks=ranks,
+    )
+
+
+def _read(logits: torch.Tensor, wanted: torch.Tensor) -> tuple[Ints, Floats, Ints]:
+    """Top id, its probability, and the rank of the wanted id (0 for -1) of rows [p, vocab], which are used up."""
+    best, top = logits.max(dim=-1)
+    own = logits.gather(1, wanted.clamp(min=0)[:, None])[:, 0]
+    ranks = np.where(wanted.numpy(force=True) < 0, 0, ranks_of(logits.numpy(force=True), own.numpy(force=True)))
+    # In place, for a second array of this size costs more than the sum: p of the best is 1 / Σ exp(logit − best).
+    probabilities = logits.sub_(best[:, None]).exp_().sum(dim=-1).reciprocal()
+    return top.int().numpy(force=True), probabilities.numpy(force=True), ranks
