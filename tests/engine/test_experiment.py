@@ -1,5 +1,6 @@
 """An experiment is validated at the door: what is wrong is named by its path, and nothing else gets in."""
 
+import copy
 import json
 import math
 import random
@@ -195,7 +196,7 @@ def _mutate(value: dict[str, object]) -> None:
             place = inner
             continue
         if isinstance(place, dict) and random.random() < 0.1:
-            place[random.choice(("x", "", "sampling", "__class__"))] = random.choice(HOSTILE)
+            place[random.choice(("x", "", "sampling", "__class__"))] = copy.deepcopy(random.choice(HOSTILE))
         else:
-            place[key] = random.choice(HOSTILE)  # type: ignore[index]
+            place[key] = copy.deepcopy(random.choice(HOSTILE))  # type: ignore[index]
         return
