@@ -151,7 +151,7 @@ def test_fifty_thousand_mutations_are_refused_or_valid_and_never_anything_else()
         assert all(map(math.isfinite, numbers))
         again = parse_experiment(experiment.model_dump_json(), models=["tiny"], tools=["calculator"])
         assert again == experiment
-    assert 1_000 < accepted < 49_000
+    assert 500 < accepted < 49_500
     assert all(message and "\n" not in message for message in refused)
 
 
