@@ -108,7 +108,7 @@ decodescope.views.chart_host = (root, send, options) => {
   }
 };
 
-// Charts are drawn one at a time, each then leaving the browser twice the time it took: while tokens come in, a chart
+// Charts are drawn one at a time, each then leaving the browser four times the time it took: while tokens come in, a chart
 // that falls behind skips to its newest figure, and the tokens do not wait for it.
 decodescope.charts = (() => {
   const queue = [];
@@ -120,7 +120,7 @@ decodescope.charts = (() => {
       await new Promise(requestAnimationFrame);
       const started = performance.now();
       await queue.shift()();
-      await pause(Math.min(2 * (performance.now() - started), 200));
+      await pause(Math.min(4 * (performance.now() - started), 300));
     }
     busy = false;
   }
