@@ -230,8 +230,8 @@ class Desk:
         self.runtime.prepare(visit.session_id)
 
     def _probe(self, visit: Visit, name: str, **arguments: Any) -> Any:
-        """A probe of the visit's run; what was found is kept while the tokens it looked at stay."""
-        key = (name, *sorted(arguments.items()))
+        """A probe of the visit's run; what was found is kept until the run goes on or changes."""
+        key = (name, len(self._trace(visit).events), *sorted(arguments.items()))
         if key not in visit.probed:
             found = self.runtime.probe(visit.session_id, name, **arguments)
             while len(visit.probed) >= REMEMBERED:

@@ -233,6 +233,13 @@ def test_what_is_pressed_before_the_page_has_opened_gets_a_session_of_its_own(de
     assert len(trace(desk, early).events) == len(trace(desk, other).events) > 0
 
 
+def test_a_check_asked_again_looks_at_the_tokens_made_since(desk: Desk, visit: Visit) -> None:
+    for made in (1, 2):
+        desk.step(visit, "", form(desk))
+        desk.ask(visit, "parity")
+        assert len(visit.results["parity"].ours) == made
+
+
 def test_a_probe_is_run_once_for_a_step_and_again_when_the_run_changes(desk: Desk, visit: Visit, monkeypatch) -> None:
     desk.step(visit, "", form(desk))
     calls = []
