@@ -208,11 +208,11 @@ class Turn:
             grammar = self.chain.grammar
             if grammar is not None and not grammar.allows(self.answer, forced):
                 raise ExperimentError(path, f"the grammar does not allow token {forced} here")
-        final = snapshots[-1].logits
-        drawn = None if self._experiment.sampling.greedy else draw(final, self._generator)
+        final = snapshots[-1]
+        drawn = None if self._experiment.sampling.greedy else draw(final.logits, self._generator, final.left)
         if forced is not None:
             return forced, drawn
-        return (drawn.drawn_id if drawn else greedy(final)), drawn
+        return (drawn.drawn_id if drawn else greedy(final.logits)), drawn
 
     def _record(
         self, computed: Computed, snapshots: Sequence[Snapshot], token_id: int, drawn: Draw | None, forced: bool

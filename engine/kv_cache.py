@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import torch
 from transformers import Cache, DynamicCache, PretrainedConfig
+from transformers.cache_utils import DynamicLayer
 
+from engine.cache_layer import SpareLayer
 from engine.facts import LayerKind, ModelFacts
 from engine.trace import Shape
 
@@ -29,8 +31,10 @@ class LayerLedger:
 
 
 def new_cache(config: PretrainedConfig) -> DynamicCache:
-    """An empty cache whose layers are of the kinds that the config asks for."""
-    return DynamicCache(config=config)
+    """An empty cache whose layers are of the kinds that the config asks for; those that keep all have spare room."""
+    cache = DynamicCache(config=config)
+    cache.layers = [SpareLayer() if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    return cache
 
 
 def layer_kind(layer: object) -> LayerKind:
@@ -84,7 +88,7 @@ def ledger(cache: Cache, facts: ModelFacts) -> tuple[LayerLedger, ...]:
 
 
 def measured_bytes(cache: Cache) -> int:
-    """Bytes of every key and value tensor."""
+    """Bytes of the keys and values of every position held; spare room is not counted."""
     return sum(tensor.nbytes for layer in cache.layers for tensor in _tensors(layer) if tensor is not None)
 
 
@@ -124,12 +128,15 @@ def cut_back(cache: Cache, count: int) -> bool:
 def slice_cache(cache: Cache, count: int) -> Cache:
     """A second cache that holds the first `count` positions, as views of this one's tensors: nothing is copied.
 
-    Growing either leaves the other as it is, for layers grow by concatenation into new tensors.
+    Growing either leaves the other as it is: both move to tensors of their own with the next position.
     Raises ValueError with the reason where the cache cannot go back that far.
     """
     reason = reason_against_cut(cache, count)
     if reason is not None:
         raise ValueError(reason)
+    for layer in cache.layers:
+        if isinstance(layer, SpareLayer):
+            layer.share()
     view = copy.copy(cache)
     view.layers = [copy.copy(layer) for layer in cache.layers]
     cut_back(view, count)

@@ -12,35 +12,43 @@ def greedy(scores: torch.Tensor) -> int:
     return int(torch.argmax(scores[None], dim=-1))
 
 
-def draw(scores: torch.Tensor, generator: torch.Generator) -> Draw:
+def draw(scores: torch.Tensor, generator: torch.Generator, left: torch.Tensor | None = None) -> Draw:
     """Draw from softmax(scores), scores [vocab] float32, exactly as `torch.multinomial(…, 1)` would.
 
     torch runs an exponential race (aten/src/ATen/native/Distributions.cpp, multinomial without replacement):
     q_i ~ Exp(1), the winner is argmax p_i / q_i. Running it here gives the same token, leaves the generator in the
     same state, and lets the arrival times be seen. See `Draw` for how the uniform number follows from them.
+
+    `left` are the ids by rising id whose score is not −inf, where they are known: only these can win.
     """
     probabilities = torch.softmax(scores[None], dim=-1)
     race = torch.empty_like(probabilities).exponential_(1, generator=generator)
-    speeds = probabilities / race
-    winner = int(torch.argmax(speeds, dim=-1))
-    row = probabilities[0]
+    row, times = probabilities[0], race[0]
+    total = row.sum()
+    if left is not None:
+        row, times = row[left], times[left]
+
+    def token(index: int) -> int:
+        return index if left is None else int(left[index])
+
+    speeds = row / times
+    winner = int(torch.argmax(speeds))
     won = row[winner]
     # Up to the winner on the cumulative line: likelier tokens, and equally likely ones of a lower id.
     above = torch.nonzero(row >= won).flatten()
     likely = row[above].double()
     ahead = likely[(likely > won) | (above < winner)].sum()
-    total = row.sum()
     low, high = float(ahead / total), min(1.0, float((ahead + won) / total))
-    race_time = 1.0 / float(speeds[0, winner])
-    speeds[0, winner] = 0
-    runner_up = int(torch.argmax(speeds, dim=-1))
-    runner_up_speed = float(speeds[0, runner_up])
+    race_time = 1.0 / float(speeds[winner])
+    speeds[winner] = 0
+    runner_up = int(torch.argmax(speeds))
+    runner_up_speed = float(speeds[runner_up])
     return Draw(
         u=min(low + (high - low) * math.exp(-race_time), math.nextafter(high, low)),
         low=low,
         high=high,
-        drawn_id=winner,
+        drawn_id=token(winner),
         race_time=race_time,
-        runner_up_id=runner_up if runner_up_speed > 0 else None,
+        runner_up_id=token(runner_up) if runner_up_speed > 0 else None,
         runner_up_time=1.0 / runner_up_speed if runner_up_speed > 0 else None,
     )

@@ -1,4 +1,5 @@
 import math
+from dataclasses import astuple
 
 import pytest
 import torch
@@ -22,6 +23,16 @@ def test_the_draw_is_that_of_multinomial_and_leaves_the_generator_alike(size: in
         expected = torch.multinomial(torch.softmax(row[None], dim=-1), 1, generator=theirs)
         assert draw(row, ours).drawn_id == int(expected)
         assert torch.equal(ours.get_state(), theirs.get_state())
+
+
+@pytest.mark.parametrize("size", [1, 3, 128, 49_152])
+def test_looking_only_at_what_is_left_changes_nothing(size: int) -> None:
+    ours, whole = torch.Generator().manual_seed(size), torch.Generator().manual_seed(size)
+    for seed in range(60):
+        row = scores(seed, size)
+        left = torch.nonzero(row > -torch.inf).flatten()
+        assert astuple(draw(row, ours, left)) == astuple(draw(row, whole))
+        assert torch.equal(ours.get_state(), whole.get_state())
 
 
 def test_u_picks_the_same_token_on_the_cumulative_line() -> None:

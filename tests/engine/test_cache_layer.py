@@ -1,0 +1,66 @@
+"""Spare room saves the copying and changes no number; what others look at is never written over."""
+
+import pytest
+import torch
+from transformers.cache_utils import DynamicLayer
+
+from engine import kv_cache
+from engine.cache_layer import SPARE, SpareLayer
+from engine.stages.forward import forward
+from engine.stages.inputs import make_inputs
+from tests.engine.models import tiny
+
+
+def states(count: int, seed: int) -> torch.Tensor:
+    """[1, 2 heads, count, 4]"""
+    return torch.randn(1, 2, count, 4, generator=torch.Generator().manual_seed(seed))
+
+
+def test_holds_what_concatenation_holds_through_growth_and_cuts() -> None:
+    ours, theirs = SpareLayer(), DynamicLayer()
+    for seed, (count, cut) in enumerate([(5, 0), (1, 0), (SPARE + 3, 4), (1, 1), (1, 0), (2 * SPARE, SPARE), (2, 0)]):
+        keys, values = states(count, seed), states(count, seed + 100)
+        for mine, other in zip(ours.update(keys, values), theirs.update(keys, values), strict=True):
+            assert torch.equal(mine, other)
+        for layer in (ours, theirs):
+            layer.crop(-cut)
+        assert ours.get_seq_length() == theirs.get_seq_length()
+
+
+def test_a_decode_step_copies_nothing_while_there_is_room() -> None:
+    layer = SpareLayer()
+    layer.update(states(7, 0), states(7, 1))
+    place = layer.keys.data_ptr()
+    for step in range(SPARE):
+        layer.update(states(1, step), states(1, step))
+        assert layer.keys.data_ptr() == place
+    layer.update(states(1, 0), states(1, 0))
+    assert layer.keys.data_ptr() != place
+    assert layer.keys.untyped_storage().nbytes() == 2 * (7 + SPARE + 1 + SPARE) * 4 * 4
+
+
+def test_reset_forgets_all() -> None:
+    layer = SpareLayer()
+    layer.update(states(7, 0), states(7, 1))
+    layer.reset()
+    assert layer.get_seq_length() == 0
+    assert torch.equal(layer.update(states(2, 2), states(2, 3))[0], states(2, 2))
+
+
+@pytest.mark.parametrize("grower", ["source", "slice"])
+def test_growing_after_a_cut_leaves_a_slice_as_it_is(grower: str) -> None:
+    loaded = tiny("llama")
+
+    def feed(cache, ids):
+        return forward(loaded.model, make_inputs(ids, past=kv_cache.tokens(cache), device=loaded.device), cache).logits
+
+    source = kv_cache.new_cache(loaded.model.config)
+    feed(source, list(range(10, 20)))
+    view = kv_cache.slice_cache(source, 8)
+    kept, grown = (view, source) if grower == "source" else (source, view)
+    before = [(layer.keys.clone(), layer.values.clone()) for layer in kept.layers]
+    kv_cache.cut_back(grown, 4)
+    feed(grown, [99] * 6)
+    for layer, (keys, values) in zip(kept.layers, before, strict=True):
+        assert torch.equal(layer.keys, keys)
+        assert torch.equal(layer.values, values)
