@@ -10,12 +10,11 @@ import torch
 
 from engine import kv_cache
 from engine.decode import Turn
-from engine.experiment import Experiment, ExperimentError, Forced, Message, parse_experiment
+from engine.experiment import Experiment, ExperimentError, Forced, parse_experiment
+from engine.history import render_turn
 from engine.limits import check_id, check_prompt
 from engine.model import LoadedModel
-from engine.stages.template import TemplateError, render, render_raw
-from engine.stages.tokens import tokenise
-from engine.trace import Event, Parted, Rendered, Stepped, Stopped, Trace
+from engine.trace import Event, Parted, Stepped, Stopped, Trace
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "llguidance", "numpy")
 
@@ -180,7 +179,7 @@ class Conversation:
         """Render the history, keep what the cache has of it, compute the rest."""
         former, self.turn = self.turn, None
         self._index += 1
-        rendered = self._render()
+        rendered = render_turn(self.loaded, self.trace, self._index)
         prompt_ids = rendered.token_ids.tolist()
         cached = former.cached_ids if former else ()
         common = kv_cache.common_prefix(cached, prompt_ids)
@@ -196,47 +195,6 @@ class Conversation:
         check_prompt(self.experiment, self.loaded.facts, len(prompt_ids), self._cache_budget)
         self.turn = Turn(self.loaded, self.experiment, self._index, prompt_ids, cache, self._generator)
         events.append(self.turn.prefill())
-
-    def _render(self) -> Rendered:
-        """The current turn as text and tokens; nothing is said yet of the cache."""
-        experiment, tokenizer = self.experiment, self.loaded.tokenizer
-        if experiment.prompt is not None:
-            rendered = render_raw(experiment.prompt)
-        else:
-            try:
-                rendered = render(tokenizer, self._messages())
-            except TemplateError as error:
-                raise ExperimentError("messages", str(error)) from error
-        tokens = tokenise(
-            tokenizer,
-            rendered.text,
-            rendered.spans,
-            templated=experiment.prompt is None,
-            obey_marks=experiment.obey_marks_in_content,
-        )
-        return Rendered(
-            turn=self._index,
-            text=rendered.text,
-            spans=rendered.spans,
-            token_ids=tokens.ids,
-            span_index=tokens.span_index,
-            pieces=tokens.pieces,
-            token_bytes=tokens.token_bytes,
-            special=tokens.special,
-            marks_in_content=tokens.marks_in_content,
-            reused=0,
-            parted=None,
-        )
-
-    def _messages(self) -> list[Message]:
-        """The history up to the current turn: the experiment's messages, then answers and follow-ups in turn."""
-        messages = list(self.experiment.messages or ())
-        for turn, text in enumerate(self.experiment.follow_ups[: self._index]):
-            messages += [
-                Message(role="assistant", content=self.trace.answer(turn)),
-                Message(role="user", content=text),
-            ]
-        return messages
 
     def _drop_last_event(self) -> None:
         self.trace = replace(self.trace, events=self.trace.events[:-1])
