@@ -12,7 +12,7 @@ import gradio as gr
 from components.checks import checks
 from components.copy import words
 from components.panel import Panel, View
-from components.panels import PANELS
+from components.panels import INSIDE, PANELS, TOKEN
 from components.settings_form import SettingsForm
 from components.status import failure
 from components.status import stations as status_stations
@@ -139,7 +139,11 @@ class Page:
         # The panel first: what its probes give is at hand then for the rail and the checks.
         drawn = {} if reason else self._drawn(panel, view)
         everywhere = {
-            "rail": rail.value([station for panel in PANELS for station in panel.stations(view)], active=visit.station),
+            "rail": rail.value(
+                _stations(TOKEN, view),
+                active=visit.station,
+                more=[(self.say.text("rail_inside"), _stations(INSIDE, view))],
+            ),
             "notice": rail.value(trouble),
             "conversation": token_strip.value(conversation(view), selected=self._selected(view)),
             "timeline": token_strip.value(timeline(view), selected=self._selected(view), legend=self._legend()),
@@ -285,3 +289,7 @@ class Page:
 def _sent(event: gr.EventData) -> dict[str, Any]:
     """What a widget sent with its event. It comes from the browser, so it may be anything."""
     return event._data if isinstance(event._data, dict) else {}
+
+
+def _stations(panels: Sequence[Panel], view: View) -> list[Station]:
+    return [station for panel in panels for station in panel.stations(view)]

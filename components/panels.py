@@ -1,4 +1,4 @@
-"""The panels, in the order of the pipeline."""
+"""The panels, in the groups of the rail."""
 
 from components.attention import panel as attention
 from components.kv_cache import panel as kv_cache
@@ -11,4 +11,10 @@ from components.stopping import panel as stopping
 from components.tensors import panel as tensors
 from components.tokens import panel as tokens
 
-PANELS = (prompt, tokens, tensors, residual, attention, lens, sampling, stopping, kv_cache, run_table)
+#: The life of a token, in the order of the pipeline.
+TOKEN = (prompt, tokens, tensors, sampling, stopping, kv_cache, run_table)
+
+#: What is between the tensors and the logits.
+INSIDE = (residual, attention, lens)
+
+PANELS = (*TOKEN, *INSIDE)

@@ -1,4 +1,4 @@
-// The pipeline as a row of stations, or (variant "status") the footer's line of facts and checks.
+// The pipeline as a row of stations, with a slim row of further groups under it; or (variant "status") the footer's line of facts and checks.
 decodescope.views.rail = (root, send, options) => {
   const { make, attribute, list, reveal, roving } = decodescope;
   const status = options.variant === "status";
@@ -20,32 +20,50 @@ decodescope.views.rail = (root, send, options) => {
     return { update: (value) => entries.update(value.stations) };
   }
 
-  const stations = list(
-    () => {
-      const node = make("button", "st");
-      node.type = "button";
-      node.tabIndex = -1;
-      node.append(make("small"), make("b"), make("em"));
-      return row.appendChild(node);
-    },
-    (node, [id, title, result, note, tone]) => {
-      node.dataset.id = id;
-      node.dataset.tone = tone;
-      [title, result, note].forEach((text, index) => {
-        if (node.children[index].textContent !== text) node.children[index].textContent = text;
-      });
-      node.title = [title, result, note].filter((part) => part).join(" · ");
-      node.setAttribute("aria-label", [title, result, note].filter((part) => part).join(", "));
-    },
-  );
-  const settle = roving(row, ".st", () => stations.nodes, (node) => send({ id: node.dataset.id }));
+  const within = (box) =>
+    list(
+      () => {
+        const node = make("button", "st");
+        node.type = "button";
+        node.tabIndex = -1;
+        node.append(make("small"), make("b"), make("em"));
+        return box.appendChild(node);
+      },
+      (node, [id, title, result, note, tone]) => {
+        node.dataset.id = id;
+        node.dataset.tone = tone;
+        [title, result, note].forEach((text, index) => {
+          if (node.children[index].textContent !== text) node.children[index].textContent = text;
+        });
+        node.title = [title, result, note].filter((part) => part).join(" · ");
+        node.setAttribute("aria-label", [title, result, note].filter((part) => part).join(", "));
+      },
+    );
+  const line = row.appendChild(make("div", "rail-line"));
+  const slim = row.appendChild(make("div", "rail-line slim"));
+  const stations = within(line);
+  const groups = [];
+  const nodes = () => [stations, ...groups].flatMap((one) => one.nodes);
+  const settle = roving(row, ".st", nodes, (node) => send({ id: node.dataset.id }));
+  const named = (label) => {
+    const group = slim.appendChild(make("div", "rail-group"));
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", label);
+    group.append(make("span", "rail-name", label));
+    return within(group);
+  };
   let active = null;
   return {
     update(value) {
       stations.update(value.stations);
-      const open = stations.nodes.find((node) => node.dataset.id === value.active) || null;
-      for (const node of stations.nodes) attribute(node, "aria-current", node === open ? "step" : null);
-      if (open && value.active !== active) reveal(row, open);
+      Array.from(value.more).forEach(({ label, stations: more }, index) => {
+        groups[index] ||= named(label);
+        groups[index].update(more);
+      });
+      slim.hidden = !groups.length;
+      const open = nodes().find((node) => node.dataset.id === value.active) || null;
+      for (const node of nodes()) attribute(node, "aria-current", node === open ? "step" : null);
+      if (open && value.active !== active) reveal(open.closest(".rail-line"), open);
       active = value.active;
       settle(open);
     },

@@ -95,6 +95,8 @@ def read(value: dict[str, Any]) -> dict[str, Any]:
 def _read(part: Any) -> Any:
     if isinstance(part, dict):
         return read(part)
+    if isinstance(part, list) and part and all(isinstance(one, dict) for one in part):
+        return [read(one) for one in part]
     if isinstance(part, list) and all(isinstance(block, str) for block in part):
         return [json.loads(line) for block in part for line in block.split("\n")]
     return part

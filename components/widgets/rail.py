@@ -27,12 +27,23 @@ def build(elem_id: str, label: str, *, variant: Literal["rail", "status"] = "rai
     return host.widget("rail", elem_id, label, variant=variant)
 
 
-def value(stations: Sequence[Station], *, active: str | None = None) -> dict[str, Any]:
+def value(
+    stations: Sequence[Station],
+    *,
+    active: str | None = None,
+    more: Sequence[tuple[str, Sequence[Station]]] = (),
+) -> dict[str, Any]:
     """The stations in pipeline order; `active` is the id of the open one.
 
+    `more` are named groups of further stations, in a slim second row that shows no notes.
     Items: [id, title, result, note, tone].
     """
     return {
-        "stations": host.items([one.id, one.title, one.result, one.note, one.tone] for one in stations),
+        "stations": _items(stations),
+        "more": [{"label": label, "stations": _items(group)} for label, group in more],
         "active": active,
     }
+
+
+def _items(stations: Sequence[Station]) -> list[str]:
+    return host.items([one.id, one.title, one.result, one.note, one.tone] for one in stations)

@@ -25,7 +25,15 @@ def pixels(value: dict) -> np.ndarray:
 
 def test_rail_items():
     value = host.read(rail.value([Station("draw", "Draw", '"!"', "u .794", "ok")], active="draw"))
-    assert value == {"stations": [["draw", "Draw", '"!"', "u .794", "ok"]], "active": "draw"}
+    assert value == {"stations": [["draw", "Draw", '"!"', "u .794", "ok"]], "more": [], "active": "draw"}
+
+
+def test_rail_groups():
+    value = host.read(rail.value([], more=[("inside", [Station("lens", "Lens", "31")]), ("chat", [])]))
+    assert value["more"] == [
+        {"label": "inside", "stations": [["lens", "Lens", "31", "", ""]]},
+        {"label": "chat", "stations": []},
+    ]
 
 
 def test_strip_flattens_groups_and_keeps_their_order():
