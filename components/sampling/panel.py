@@ -11,9 +11,9 @@ from components.sampling.bars import bars_figure, bars_height
 from components.sampling.candidates import token_label
 from components.sampling.draw import HEIGHT as DRAW_HEIGHT
 from components.sampling.draw import draw_figure, interval_numbers
+from components.sampling.line_style import HEIGHT as SLOPE_HEIGHT
 from components.sampling.lookup import lookup_table
 from components.sampling.notes import notes
-from components.sampling.slope import HEIGHT as SLOPE_HEIGHT
 from components.sampling.slope import least_width, slope_figure
 from components.sampling.tables import candidates_table, penalty_table
 from components.units import probability_text

@@ -14,12 +14,23 @@ from engine.stages.candidates import FOLLOWED
 from .staged import VOCAB, best, chain, random_logits, staged_step, texts
 
 
+def lines(figure: go.Figure) -> list[go.Scatter]:
+    return [trace for trace in figure.data if trace.mode == "lines+markers"]
+
+
+def labels(figure: go.Figure) -> list[tuple[str, str, float]]:
+    """Text, side and height in pixels of every label at the end of a line."""
+    (trace,) = (trace for trace in figure.data if trace.mode == "markers+text")
+    pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / figure.layout.yaxis.range[1]
+    return [(text, side, y * pixels) for text, side, y in zip(trace.text, trace.textposition, trace.y, strict=True)]
+
+
 def test_each_line_is_its_candidates_way_through_the_stages_and_ends_where_it_was_cut():
     stages = chain()
     step = staged_step(stages, token=best(stages))
     figure = go.Figure(slope_figure(step))
     drawn = {}
-    for trace in figure.data:
+    for trace in lines(figure):
         token_id = trace.customdata[0]["token_id"]
         index = int((step.candidate_ids == token_id).argmax())
         drawn[token_id] = trace
@@ -48,7 +59,7 @@ def test_every_cut_line_carries_its_token_at_the_end():
     step = staged_step(stages, token=best(stages))
     cut = [i for i in shown(step) if cut_stage(step, i) is not None]
     assert cut
-    ends = [text for text in texts(go.Figure(slope_figure(step))) if text.startswith("✕ ")]
+    ends = [text for text, *_ in labels(go.Figure(slope_figure(step))) if text.startswith("✕ ")]
     assert len(ends) == len(cut)
 
 
@@ -56,9 +67,8 @@ def test_labels_at_each_end_do_not_overlap():
     stages = [("logits", {}, np.zeros(VOCAB, np.float32)), ("top_k", {"top_k": 24}, np.zeros(VOCAB, np.float32))]
     step = staged_step(stages, token=3)  # all lines lie on each other
     figure = go.Figure(slope_figure(step))
-    pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / figure.layout.yaxis.range[1]
-    for anchor in ("left", "right"):
-        places = [note.y * pixels - note.ay for note in figure.layout.annotations if note.xanchor == anchor]
+    for wanted in ("middle left", "middle right"):
+        places = [place for _, side, place in labels(figure) if side == wanted]
         gaps = np.diff(sorted(places))
         assert len(places) >= 8
         assert (gaps >= 14.9).all()
@@ -69,11 +79,23 @@ def test_labels_of_cut_lines_lie_under_the_lines_that_go_on():
     step = staged_step(stages, token=best(stages))
     figure = go.Figure(slope_figure(step))
     pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / figure.layout.yaxis.range[1]
-    survivors = [trace for trace in figure.data if len(trace.x) == len(step.stages)]
+    survivors = [trace for trace in lines(figure) if len(trace.x) == len(step.stages)]
     lowest = min(min(trace.y[1:]) for trace in survivors) * pixels
-    cut = [note.y * pixels - note.ay for note in figure.layout.annotations if note.text.startswith("✕")]
+    cut = [place for text, _, place in labels(figure) if text.startswith("✕")]
     assert len(cut) == 5
     assert max(cut) < lowest
+
+
+def test_a_label_moved_away_from_its_line_has_a_lead_to_it():
+    stages = [("logits", {}, np.zeros(VOCAB, np.float32)), ("top_k", {"top_k": 24}, np.zeros(VOCAB, np.float32))]
+    figure = go.Figure(slope_figure(staged_step(stages, token=3)))  # all lines lie on each other
+    height = figure.data[1].y[0]
+    leads = [shape for shape in figure.layout.shapes if shape.xsizemode == "pixel"]
+    (texts_drawn,) = (trace for trace in figure.data if trace.mode == "markers+text")
+    away = [y for y in texts_drawn.y if abs(y - height) * 300 > 3]
+    assert len(away) > 10
+    assert {round(shape.y0, 5) for shape in leads} == {round(height, 5)}
+    assert set(away) <= {shape.y1 for shape in leads}
 
 
 def test_what_moved_most_is_told_apart():
@@ -85,7 +107,7 @@ def test_what_moved_most_is_told_apart():
     moved = most_moved(step, shown(step))
     assert moved is not None
     assert step.candidate_ids[moved] == 0
-    blue = [trace for trace in go.Figure(slope_figure(step)).data if trace.line.color == "var(--system)"]
+    blue = [trace for trace in lines(go.Figure(slope_figure(step))) if trace.line.color == "var(--system)"]
     assert [trace.customdata[0]["token_id"] for trace in blue] == [0]
 
 
