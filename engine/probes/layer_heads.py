@@ -55,7 +55,7 @@ def _turn(sheet: Sheet, query: torch.Tensor, key: torch.Tensor) -> tuple[torch.T
             by_hand.rotate(query, cosines, sines, way), asked.float().view(query.shape)
         ),
     )
-    values = {"half": count, "turned": 2 * count, "head_dim": query.shape[1]}
+    values = {"half": count, "turned": 2 * count, "head_dim": query.shape[1], "position": seen.position}
     query, key = (
         sheet.add("rotary", name, f"turn_{pairs}", by_hand.rotate(vectors, cosines, sines, pairs), model, **values)
         for name, vectors, model in (("query_turned", query, asked), ("key_turned", key, kept))
