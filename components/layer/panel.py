@@ -13,6 +13,7 @@ from components.layer.verdict import holds, strip_value, verdict_value
 from components.panel import View
 from components.widgets import heatmap, rail, table, token_strip
 from components.widgets.rail import Station
+from components.widgets.token_strip import Group
 
 __all__ = ["STATION", "build", "render", "stations", "unavailable"]
 
@@ -33,7 +34,8 @@ def build() -> list[gr.HTML]:
     return [
         rail.build("layer-where", say.text("where_label"), variant="status"),
         token_strip.build("layer-verdict", say.text("verdict_label")),
-        titled(heatmap.build, "layer-strip", say.text("strip")),
+        titled(token_strip.build, "layer-strip-note", say.text("strip")),
+        heatmap.build("layer-strip", say.text("strip")),
         titled(table.build, "layer-operations", say.text("operations"), height=480),
         titled(table.build, "layer-first", say.text("first")),
     ]
@@ -42,10 +44,11 @@ def build() -> list[gr.HTML]:
 def render(view: View) -> list[Any]:
     found = ask(view, "layer", layer=view.cursor.layer)
     if isinstance(found, str):
-        return [rail.value([Station("", "", found, "", "warn")]), *[None] * 4]
+        return [rail.value([Station("", "", found, "", "warn")]), *[None] * 5]
     return [
         rail.value([Station("", "", where(view))]),
         verdict_value(found),
+        token_strip.value([Group([], note=words(STATION).text("strip_said"), as_text=True)]),
         strip_value(found),
         operations_value(found, view.cursor.operation),
         first_value(found, view.cursor.operation),
