@@ -80,14 +80,16 @@ def _mix(sheet: Sheet, query: torch.Tensor, key: torch.Tensor, value: torch.Tens
     """Scores, scale, mask, softmax, weighted values. The model's fused kernel shows the last of them alone."""
     seen = sheet.seen
     attended, group = seen.attended, len(query) // len(key)
-    # [heads, m, head_dim]: each key/value head once for every query head of its group, the newest position by hand.
+    # [kv_heads, m, head_dim]: those of earlier positions from the cache, the newest one's by hand.
     keys, values = (
-        torch.cat([earlier[0, :, :-1].float(), newest[:, None]], dim=1).repeat_interleave(group, dim=0)
-        for earlier, newest in ((attended.key, key), (attended.value, value))
+        torch.cat([held[0, :, :-1].float(), newest[:, None]], dim=1)
+        for held, newest in ((attended.key, key), (attended.value, value))
     )
     m = keys.shape[1]
     one_each = "" if group == 1 else "_shared"
-    scores = sheet.add("attention", "scores", f"scores{one_each}", _dot(keys, query), group=group)
+    # The query heads of a group below one another, so that no key is copied for each of them.
+    products = query.view(len(key), group, -1) @ keys.transpose(1, 2)
+    scores = sheet.add("attention", "scores", f"scores{one_each}", products.reshape(len(query), m), group=group)
     scores = sheet.add("attention", "scaled", "scaled", scores * attended.scaling, scaling=attended.scaling)
     if attended.softcap is not None:
         capped = attended.softcap * torch.tanh(scores / attended.softcap)
@@ -99,13 +101,8 @@ def _mix(sheet: Sheet, query: torch.Tensor, key: torch.Tensor, value: torch.Tens
     )  # fmt: skip
     weights = by_hand.softmax(scores.masked_fill(visible == 0, -torch.inf))
     sheet.add("attention", "weights", "softmax", weights)
-    mixed = (weights[:, :, None] * values).sum(dim=1)
+    mixed = (weights.view(len(key), group, m) @ values).reshape(query.shape)
     return sheet.add("attention", "mixed", f"mixed{one_each}", mixed, attended.output, group=group, count=m)
-
-
-def _dot(keys: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
-    """Scores [heads, m]."""
-    return (keys @ query[:, :, None])[:, :, 0]
 
 
 def _visible(seen: Seen, count: int) -> tuple[torch.Tensor, str]:
