@@ -98,8 +98,9 @@ def draw_check(step: Stepped, draw: Draw) -> Check:
 
 
 def _inside_checks(view: View) -> Iterator[Check]:
-    """Checks of the inside that was looked into last: the lens ends in the logits, the shares add up to one."""
-    say, lens, residual = words("checks"), newest(view, "lens"), newest(view, "residual")
+    """Checks of what was looked into last: the lens ends in the logits, shares add up, by hand is as by the model."""
+    say = words("checks")
+    lens, residual, layer = (newest(view, name) for name in ("lens", "residual", "layer"))
     allowed = LOGIT_TOLERANCE.get(view.facts.dtype, LOGIT_TOLERANCE["bfloat16"])
     if lens is not None:
         numbers = {"difference": lens.max_difference, "allowed": allowed}
@@ -109,6 +110,10 @@ def _inside_checks(view: View) -> Iterator[Check]:
         numbers = {"difference": residual.max_difference, "allowed": allowed}
         detail = say.text("shares_said", position=residual.position, total=residual.uncapped, **numbers)
         yield Check(say.text("shares"), residual.max_difference <= allowed, detail)
+    if layer is not None:
+        numbers = {"difference": layer.largest, "allowed": layer.expected}
+        detail = say.text("layer_said", layer=layer.layer, position=layer.position, **numbers)
+        yield Check(say.text("layer"), layer.largest <= layer.expected, detail)
 
 
 def _asked_checks(view: View) -> Iterator[Check]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.compose import compose, form_part, transcript
 from components.copy import words
-from components.panel import FIGURES, View
+from components.panel import FIGURES, OPERATIONS, View
 from components.visit import Visit
 from engine.experiment import Experiment, ExperimentError
 from engine.refusals import Refused, SessionGone
@@ -222,6 +222,8 @@ class Desk:
         }
         if key.get("figure") in FIGURES:
             chosen["figure"] = key["figure"]
+        if key.get("operation") in OPERATIONS:
+            chosen["operation"] = key["operation"]
         return chosen
 
     def _start(self, visit: Visit, experiment: Experiment) -> None:

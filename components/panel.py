@@ -12,6 +12,13 @@ from engine.trace import Rendered, Stepped, Trace
 
 #: Figures of a head that the map of all heads can show.
 FIGURES = ("on_first", "on_self", "on_previous", "entropy")
+#: Operations of a layer, in order; no model has them all.
+OPERATIONS = (
+    *("attention_norm", "query", "key", "value", "query_norm", "key_norm"),
+    *("cosines", "sines", "query_turned", "key_turned"),
+    *("scores", "scaled", "capped", "mask", "weights", "mixed", "output", "output_norm", "residual"),
+    *("feed_forward_norm", "gate", "up", "active", "gated", "down", "down_norm", "second_residual"),
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,7 @@ class Cursor:
     layer: int = 0
     head: int = 0
     figure: str = "on_first"  # of each head, on the map of all heads
+    operation: str = OPERATIONS[0]  # of the selected layer
     query: str = ""  # a token that the person looks up by its text
 
 
@@ -87,7 +95,8 @@ class Panel(Protocol):
 
     A selection in any of its widgets carries a key that says what was meant, and the page does the rest:
     `{"position": p}` moves the cursor, `{"fed": p}` moves it to where position p is what the model was fed,
-    `{"layer": l}`, `{"head": h}` and `{"figure": name}` choose among the heads, and `{"token_id": t}` takes that token
+    `{"layer": l}`, `{"head": h}` and `{"figure": name}` choose among the heads, `{"operation": name}` among those of a
+    layer, and `{"token_id": t}` takes that token
     instead at the selected step.
     """
 

@@ -2,6 +2,7 @@
 
 from components.attention import panel as attention
 from components.kv_cache import panel as kv_cache
+from components.layer import panel as layer
 from components.lens import panel as lens
 from components.prompt import panel as prompt
 from components.residual import panel as residual
@@ -15,6 +16,6 @@ from components.tokens import panel as tokens
 TOKEN = (prompt, tokens, tensors, sampling, stopping, kv_cache, run_table)
 
 #: What is between the tensors and the logits.
-INSIDE = (residual, attention, lens)
+INSIDE = (residual, layer, attention, lens)
 
 PANELS = (*TOKEN, *INSIDE)

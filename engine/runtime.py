@@ -12,6 +12,7 @@ from engine.model import LoadedModel
 from engine.probes.attention import attention
 from engine.probes.attention_matrix import attention_matrix
 from engine.probes.distribution import distribution
+from engine.probes.layer import layer
 from engine.probes.lens import lens
 from engine.probes.lens_map import lens_map
 from engine.probes.norms import norms
@@ -29,6 +30,7 @@ PROBES: dict[str, Callable[..., Any]] = {
     "distribution": distribution,
     "attention": attention,
     "attention_matrix": attention_matrix,
+    "layer": layer,
     "lens": lens,
     "lens_map": lens_map,
     "norms": norms,

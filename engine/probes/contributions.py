@@ -31,20 +31,26 @@ class LinearNorm:
 
 
 def linear_norm(norm: nn.Module, stream: torch.Tensor) -> LinearNorm:
-    """Take `norm` apart at the position whose stream [hidden] it reads, by what it does rather than by its name.
-
-    Families write the weight differently (w, or 1 + w), so it is measured: on a vector of ±1, whose mean is 0 and
-    whose root mean square is 1, a norm gives just its weight and bias.
-    """
-    sign = torch.ones_like(stream)
-    sign[1::2] = -1
-    zero, signed, flat = (norm(one).float() for one in (torch.zeros_like(sign), LONG * sign, LONG * sign.abs()))
-    weight = (signed - zero) * sign.float()
-    centres = bool((flat - zero).abs().max() < 1e-2 * weight.abs().max())
+    """Take `norm` apart at the position whose stream [hidden] it reads, by what it does rather than by its name."""
+    weight, zero, centres = measure(norm, stream)
     wide = stream.float()
     weighed = (wide - wide.mean() if centres else wide) * weight
     scale = ((norm(stream).float() - zero) @ weighed) / (weighed @ weighed)
     return LinearNorm(scale * weight, zero, centres)
+
+
+def measure(norm: nn.Module, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, bool]:
+    """Weight and bias [hidden] float32 of a norm of vectors `like` this one, and whether it takes the mean away.
+
+    Families write the weight differently (w, or 1 + w), so it is measured: on a vector of ±1, whose mean is 0 and
+    whose root mean square is 1, a norm gives just its weight and bias.
+    """
+    sign = torch.ones_like(like)
+    sign[1::2] = -1
+    zero, signed, flat = (norm(one).float() for one in (torch.zeros_like(sign), LONG * sign, LONG * sign.abs()))
+    weight = (signed - zero) * sign.float()
+    centres = bool((flat - zero).abs().max() < 1e-2 * weight.abs().max())
+    return weight, zero, centres
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ of the one token at `position` gives everything.
 from dataclasses import dataclass
 
 import torch
+from transformers import PreTrainedModel
 
 from engine import kv_cache
 from engine.anatomy import Anatomy, AnatomyError, anatomy
@@ -61,9 +62,7 @@ def inside(conversation: Conversation, *, turn: int | None = None, position: int
     """
     turn, ids = context_of(conversation, turn, position)
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
-    parts = anatomy(loaded.model)
-    if loaded.model.config._attn_implementation != NAME:
-        raise AnatomyError(f"{type(loaded.model).__name__} computes attention by a way of its own that cannot be seen")
+    parts = seen_anatomy(loaded.model)
     cache = cache_before(conversation, ids, 1)
     past = kv_cache.tokens(cache)
     length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
@@ -71,6 +70,13 @@ def inside(conversation: Conversation, *, turn: int | None = None, position: int
     with torch.inference_mode(), capturing() as attended:
         forwarded = forward(loaded.model, inputs, cache, states=True)
         return _assemble(parts, ids, forwarded, attended)
+
+
+def seen_anatomy(model: PreTrainedModel) -> Anatomy:
+    """The parts of a model whose attention can be seen. Raises `AnatomyError`."""
+    if model.config._attn_implementation != NAME:
+        raise AnatomyError(f"{type(model).__name__} computes attention by a way of its own that cannot be seen")
+    return anatomy(model)
 
 
 def _assemble(parts: Anatomy, ids: tuple[int, ...], forwarded: Forwarded, attended: dict[int, Attended]) -> Inside:

@@ -43,9 +43,11 @@ def trace(desk: Desk, visit: Visit) -> Trace:
 def test_layers_heads_and_figures_are_chosen_and_stay_chosen(desk: Desk, visit: Visit) -> None:
     desk.select(visit, {"layer": 1, "head": 3})
     desk.select(visit, {"figure": "entropy"})
+    desk.select(visit, {"operation": "mixed"})
     run(desk, visit)
     desk.back(visit)
     assert (visit.cursor.layer, visit.cursor.head, visit.cursor.figure) == (1, 3, "entropy")
+    assert visit.cursor.operation == "mixed"
     desk.select(visit, {"head": 0})
     assert (visit.cursor.layer, visit.cursor.head) == (1, 0)
 
@@ -54,7 +56,8 @@ def test_layers_heads_and_figures_are_chosen_and_stay_chosen(desk: Desk, visit: 
     "key",
     [
         {"layer": 2}, {"head": 4}, {"layer": -1}, {"head": "1"}, {"head": 1.0}, {"layer": True}, {"head": [0]},
-        {"figure": "__class__"}, {"figure": []}, {"position": 10_000}, {"fed": -1}, {"fed": "x"}, {},
+        {"figure": "__class__"}, {"figure": []},
+        {"operation": "query "}, {"operation": {}}, {"position": 10_000}, {"fed": -1}, {"fed": "x"}, {},
     ],
 )  # fmt: skip
 def test_what_is_not_there_cannot_be_chosen(desk: Desk, visit: Visit, key: dict[str, object]) -> None:

@@ -12,11 +12,14 @@ from transformers import (
     Gemma2Config,
     Gemma3TextConfig,
     GPT2Config,
+    GraniteConfig,
     Lfm2Config,
     LlamaConfig,
     MistralConfig,
+    Phi3Config,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
+    Qwen2Config,
     Qwen3Config,
 )
 
@@ -73,6 +76,7 @@ def _shape() -> dict[str, int]:
 
 CONFIGS: dict[str, PreTrainedConfig] = {
     "llama": LlamaConfig(**_shape(), num_key_value_heads=2),
+    "qwen2": Qwen2Config(**_shape(), num_key_value_heads=2),
     "qwen3": Qwen3Config(**_shape(), num_key_value_heads=2, head_dim=16),
     "gpt2": GPT2Config(
         vocab_size=ROWS, n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT, bos_token_id=0, eos_token_id=0
@@ -87,6 +91,10 @@ CONFIGS: dict[str, PreTrainedConfig] = {
         query_pre_attn_scalar=20,
     ),
     "full": LlamaConfig(**_shape(), num_key_value_heads=4),
+    "fused": Phi3Config(**_shape(), num_key_value_heads=2, partial_rotary_factor=0.5, eos_token_id=0, pad_token_id=0),
+    "multiplied": GraniteConfig(
+        **_shape(), num_key_value_heads=2, residual_multiplier=0.3, attention_multiplier=0.2, logits_scaling=2.0
+    ),
     "sliding": MistralConfig(**_shape(), num_key_value_heads=2, sliding_window=WINDOW),
     "hybrid": Lfm2Config(
         **_shape() | {"num_hidden_layers": 3},

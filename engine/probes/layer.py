@@ -1,0 +1,107 @@
+"""One layer at one position, operation by operation: worked out by hand from its weights, beside the model's own."""
+
+from dataclasses import dataclass
+
+import torch
+
+from engine import kv_cache
+from engine.anatomy import AnatomyError
+from engine.attention import capturing
+from engine.conversation import Conversation
+from engine.experiment import ExperimentError
+from engine.probes.inside import context_of, seen_anatomy
+from engine.probes.layer_sheet import Operation
+from engine.probes.layer_work import work
+from engine.probes.recompute import cache_before, mask_length
+from engine.probes.watched import Seen, watching
+from engine.stages.forward import forward
+from engine.stages.inputs import make_inputs
+from engine.trace import Floats
+
+#: Largest difference that roundings explain, by the type of the weights. By hand all is worked out in float32; a
+#: 16-bit model rounds after each operation, to 8 (bfloat16) or 11 (float16) binary digits.
+EXPECTED = {"float32": 1e-4, "float16": 1.25e-2, "bfloat16": 0.1}
+
+
+@dataclass(frozen=True, eq=False)
+class LayerAt:
+    """One of L layers at one position."""
+
+    turn: int
+    position: int
+    layer: int
+    operations: tuple[Operation, ...]  # in order; the last one is the stream after the layer
+    largest: float  # difference of any operation, relative; NaN where one is
+    worst: str  # the name of that operation
+    whole: float  # of the stream after the layer, relative
+    expected: float
+    dtype: str
+    heads: int
+    kv_heads: int
+    head_dim: int
+    stream: Floats  # [L], the norm of the stream before each layer, the model's own
+
+
+def layer(
+    conversation: Conversation, *, turn: int | None = None, position: int | None = None, layer: int = 0
+) -> LayerAt:
+    """Layer `layer` at `position` (None: the last one fed) of a turn (None: the current), in one decode step.
+
+    The stream before the layer and the keys and values of earlier positions are the model's; everything after is
+    worked out by hand, each operation from the one before. The model's numbers are taken while it computes. Raises
+    `ExperimentError` for a turn, position or layer that is not there, `AnatomyError` for a model whose parts cannot be
+    found or worked out.
+    """
+    facts = conversation.loaded.facts
+    if layer not in range(facts.layers):
+        raise ExperimentError("layer", f"this model has layers 0 to {facts.layers - 1}, there is no layer {layer}")
+    turn, ids = context_of(conversation, turn, position)
+    seen, stream = _watch(conversation, turn, ids, layer)
+    with torch.inference_mode():
+        operations = tuple(work(seen))
+    known = [one for one in operations if one.difference is not None]
+    # A NaN counts as the largest of all.
+    worst = max(known, key=lambda one: (one.difference != one.difference, one.difference))
+    heads, head_dim = seen.attended.query.shape[1], seen.attended.query.shape[3]
+    assert worst.difference is not None
+    assert operations[-1].difference is not None
+    return LayerAt(
+        turn=turn,
+        position=len(ids) - 1,
+        layer=layer,
+        operations=operations,
+        largest=worst.difference,
+        worst=worst.name,
+        whole=operations[-1].difference,
+        expected=EXPECTED.get(facts.dtype, EXPECTED["bfloat16"]),
+        dtype=facts.dtype,
+        heads=heads,
+        kv_heads=seen.attended.key.shape[1],
+        head_dim=head_dim,
+        stream=stream,
+    )
+
+
+def _watch(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: int) -> tuple[Seen, Floats]:
+    """What the layer's modules did at the last of `ids`, and the norms [L] of the stream before each layer.
+
+    Only that position is fed, so that every module sees one vector; where the run's cache does not hold those before
+    it, they are computed first.
+    """
+    loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
+    parts = seen_anatomy(loaded.model)
+    block = parts.blocks[layer]
+    cache, past = cache_before(conversation, ids, 1), len(ids) - 1
+    length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
+    held = kv_cache.tokens(cache)
+    if held < past:
+        forward(loaded.model, make_inputs(ids[held:past], past=held, device=loaded.device, mask_length=length), cache)
+    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
+    with capturing([layer]) as attended, watching(block.module.modules()) as calls:
+        forwarded = forward(loaded.model, inputs, cache, states=True)
+    if layer not in attended:
+        raise AnatomyError(f"layer {layer} of {type(loaded.model).__name__} has no attention that can be seen")
+    facts = loaded.facts
+    window = facts.sliding_window if facts.layer_kinds[layer] == "sliding" else None
+    norms = torch.stack([state.float().norm() for state in forwarded.states[:-1]])
+    return Seen(block, calls, attended[layer], parts.rotary, past, window, length), norms.numpy(force=True)
