@@ -31,7 +31,7 @@ RAW_TOKENS = 40
 #: Probes that are asked about the selected step, or about the selected head; the others look at the whole turn.
 OF_ONE_STEP = frozenset({"uncached"})
 OF_ONE_HEAD = frozenset({"attention_matrix"})
-OF_THE_CONTEXT = frozenset({"lens_map", "norms"})
+OF_THE_CONTEXT = frozenset({"lens_map", "norms", "padding"})
 
 #: Positions of a lens map, up to the selected one.
 MAP_POSITIONS = 32

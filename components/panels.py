@@ -1,9 +1,11 @@
 """The panels, in the groups of the rail."""
 
 from components.attention import panel as attention
+from components.feed_forward import panel as feed_forward
 from components.kv_cache import panel as kv_cache
 from components.layer import panel as layer
 from components.lens import panel as lens
+from components.model import panel as model
 from components.prompt import panel as prompt
 from components.residual import panel as residual
 from components.run_table import panel as run_table
@@ -16,6 +18,6 @@ from components.tokens import panel as tokens
 TOKEN = (prompt, tokens, tensors, sampling, stopping, kv_cache, run_table)
 
 #: What is between the tensors and the logits.
-INSIDE = (residual, layer, attention, lens)
+INSIDE = (model, residual, layer, attention, feed_forward, lens)
 
 PANELS = (*TOKEN, *INSIDE)

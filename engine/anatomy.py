@@ -48,7 +48,9 @@ class Block:
 
     def feed_forward_contribution(self, stream: torch.Tensor) -> torch.Tensor:
         """What the feed-forward adds to the stream [n, hidden] as it stands after attention."""
-        added: torch.Tensor = self.feed_forward(self.feed_forward_norm(stream))
+        read = self.feed_forward_norm(stream)
+        # Mixtures of experts take batches only.
+        added: torch.Tensor = self.feed_forward(read.reshape(1, -1, read.shape[-1])).reshape(stream.shape)
         return self.after_feed_forward(added) if self.after_feed_forward else added
 
 

@@ -160,7 +160,10 @@ def _capped(
     groups = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
     scores = cap(query @ key.transpose(2, 3) * scaling, softcap)
-    weights = torch.softmax(mask_scores(scores, mask), dim=-1, dtype=torch.float32).to(query.dtype)
+    scores = mask_scores(scores, mask)
+    # Padding on the left sees nothing: its softmax would be NaN, and 0 × NaN would spoil every row that follows.
+    blind = scores.amax(dim=-1, keepdim=True) == -torch.inf
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).masked_fill(blind, 0.0).to(query.dtype)
     return (weights @ value).transpose(1, 2).contiguous()
 
 

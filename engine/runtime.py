@@ -12,10 +12,13 @@ from engine.model import LoadedModel
 from engine.probes.attention import attention
 from engine.probes.attention_matrix import attention_matrix
 from engine.probes.distribution import distribution
+from engine.probes.feed_forward import feed_forward
 from engine.probes.layer import layer
 from engine.probes.lens import lens
 from engine.probes.lens_map import lens_map
+from engine.probes.model import model
 from engine.probes.norms import norms
+from engine.probes.padding import padding
 from engine.probes.parity import parity
 from engine.probes.residual import residual
 from engine.probes.uncached import uncached
@@ -30,10 +33,13 @@ PROBES: dict[str, Callable[..., Any]] = {
     "distribution": distribution,
     "attention": attention,
     "attention_matrix": attention_matrix,
+    "feed_forward": feed_forward,
     "layer": layer,
     "lens": lens,
     "lens_map": lens_map,
+    "model": model,
     "norms": norms,
+    "padding": padding,
     "parity": parity,
     "residual": residual,
     "uncached": uncached,

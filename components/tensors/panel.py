@@ -12,12 +12,14 @@ from components.copy import words
 from components.heading import titled
 from components.panel import View
 from components.tensors.causal_mask import mask_values
+from components.tensors.padding import padding_values
 from components.widgets import heatmap, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column
 from engine.trace import Prefilled, Rendered, Shape, Stepped
 
 STATION = "tensors"
+ASKS = ("padding",)
 NAMES = ("input_ids", "attention_mask", "position_ids", "logits", "keys", "values")
 EDGE = 6
 
@@ -50,6 +52,9 @@ def build() -> list[gr.HTML]:
         titled(table.build, "tensors-count", words(STATION).text("count")),
         titled(token_strip.build, "tensors-mask-note", words(STATION).text("mask")),
         heatmap.build("tensors-mask", words(STATION).text("mask")),
+        titled(token_strip.build, "tensors-padding-note", words(STATION).text("padding")),
+        table.build("tensors-padding-ways", words(STATION).text("padding_ways")),
+        table.build("tensors-padding", words(STATION).text("padding_table")),
     ]
 
 
@@ -64,6 +69,7 @@ def render(view: View) -> list[Any]:
         versus_value(prefilled, _decode_step(view)),
         count_value(rendered, view.nearest_step),
         *mask_values(forward.first, forward.data, forward.shapes["attention_mask"][-1], position),
+        *padding_values(view.results.get("padding"), view.facts),
     ]
 
 

@@ -64,7 +64,7 @@ def test_before_the_first_decode_step_its_column_waits():
 def test_a_mask_that_was_not_extended_shows(trace):
     shapes = trace.steps(0)[3].shapes | {"attention_mask": (1, 21)}
     events = [dataclasses.replace(e, shapes=shapes) if getattr(e, "step", None) == 3 else e for e in trace.events]
-    inputs, _, _, remark, mask = tensors.render(
+    inputs, _, _, remark, mask, *_ = tensors.render(
         make_view(dataclasses.replace(trace, events=tuple(events)), position=24)
     )
     assert "all 1, 21 of them, though the context has 24" in {r[0]: r[2] for r in rows(inputs)}["attention_mask"]
@@ -94,7 +94,7 @@ def test_reused_positions_are_not_fed(trace):
     prefilled = dataclasses.replace(trace.prefilled(0), first=15, shapes=shapes)
     changed = dataclasses.replace(trace, events=(trace.events[0], prefilled))
     view = make_view(changed)
-    inputs, _, _, _, mask = tensors.render(view)
+    inputs, _, _, _, mask, *_ = tensors.render(view)
     assert "Positions 0–14 were in the cache" in read(inputs)["caption"]
     assert {r[0]: r[2] for r in rows(inputs)}["position_ids"] == "[15 16 17 18 19 20]"
     assert (read(mask)["rows"], read(mask)["columns"]) == (6, 21)
@@ -142,7 +142,7 @@ def test_the_station_names_what_is_fed(trace):
 
 
 def test_hostile_token_text_is_a_plain_label(trace):
-    labels = read(tensors.render(make_view(trace, position=3))[-1])["x"]
+    labels = read(tensors.render(make_view(trace, position=3))[4])["x"]
     assert labels[10] == "10 ⟨E2⟩⟨91⟩"
     assert labels[12] == "12 <script>alert(1)</script>"
 

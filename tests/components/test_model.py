@@ -1,0 +1,123 @@
+"""The model panel: hard parameters of the facts, shares that sum to the whole, and nothing that a click could break."""
+
+import dataclasses
+
+import plotly.graph_objects as go
+import pytest
+
+from components.model import panel
+from components.model.parameters import parameters_value
+from components.model.parts import ORDER, areas_figure, parts_value, share_text, where_note
+from components.widgets.chart_host import read_figure
+from engine.model import LoadedModel
+from engine.probes.model import PARTS, Model, measure
+from tests.components.handmade import make_facts, make_view
+from tests.components.looking import cells, look, notes
+from tests.components.reading import station
+from tests.engine.models import CONFIGS, tiny
+
+
+def of(name: str) -> tuple[Model, LoadedModel]:
+    return measure(tiny(name).model, tiny(name).facts), tiny(name)
+
+
+def hard(name: str) -> dict[str, tuple[str, str]]:
+    found, loaded = of(name)
+    return {row[0]: (row[1], row[2]) for row in cells(parameters_value(found, loaded.facts))}
+
+
+def test_the_panel_shows_the_probe_s_numbers(llama: LoadedModel) -> None:
+    with look(llama) as looked:
+        view = looked()
+        _, remark, chart, parts = panel.render(view)
+        found = view.results["model"]
+        assert panel.unavailable(view) is None
+    assert found.counted == llama.facts.parameters == 39072
+    rows = {row[0]: row for row in cells(parts)}
+    assert rows["gate"] == ["gate", "64 × 32", "2,048", "4,096", "10.5%", "16.00 KiB"]
+    assert rows["embedding"][1:4] == ["320 × 32", "", "10,240"]
+    assert rows["norms"][2:4] == ["64", "160"]
+    assert rows["all"][3] == "39,072"
+    assert "there are 39,072; the library counts 39,072" in notes(remark)[0][1]
+    # feed-forward 12,288, attention 6,144, embedding 10,240 of 39,072; the rest is norms and head
+    assert notes(remark)[0][1].startswith(
+        "Feed-forward 31.4%, attention 15.7%, embedding 26.2%, everything else 26.6%."
+    )
+    go.Figure(read_figure(chart))
+    assert station(panel, view) == ("39.1K", "2 layers")
+
+
+def test_hard_parameters_by_family() -> None:
+    llama, gpt2, capped, sliding = (hard(name) for name in ("llama", "gpt2", "capped", "sliding"))
+    assert llama["KV heads"] == ("2", "2 query heads share the keys and values of one: the cache is 2 times smaller")
+    assert llama["positions"][0] == "rotary, θ = 10,000"
+    assert llama["head size"] == ("8", "numbers in a query, key or value; scores are divided by its square root, 2.83")
+    assert capped["head size"][1].endswith("scores are multiplied by 0.2236")  # 20 ** -0.5, by its config
+    assert llama["activation"][0] == "silu, gated"
+    assert llama["output head"][0] == "its own"
+    assert "320" in llama["rows of the embedding"][0]
+    assert "rows belong to none" in llama["rows of the embedding"][1]
+    assert llama["norm"][0] == "LlamaRMSNorm, ε = 1e-06"
+    # 2 × 2 layers × 2 KV heads × 8 × 4 bytes
+    assert llama["cache a token"][0] == "256 B"
+    assert "128.00 KiB" in llama["cache a token"][1]  # 512 positions
+    assert gpt2["positions"][0] == "learned"
+    assert gpt2["activation"][0] == "gelu_new"
+    assert gpt2["output head"][0] == "tied"
+    assert gpt2["KV heads"][1] == "every query head has keys and values of its own"
+    assert (capped["cap on scores"][0], capped["cap on logits"][0]) == ("2", "4")
+    assert sliding["sliding window"] == ("16", "2 of 2 layers see only so many positions, themselves included")
+    assert "sliding window" not in llama
+    assert "query and key norm" in hard("qwen3")
+
+
+def test_scaled_and_unknown_positions_are_told() -> None:
+    found, loaded = of("llama")
+    scaled = dataclasses.replace(found, rope_type="yarn")
+    assert "rotary (yarn), θ = 10,000" in {row[1] for row in cells(parameters_value(scaled, loaded.facts))}
+    bare = dataclasses.replace(found, score_scaling=None)
+    assert "numbers in a query, key or value" in {row[2] for row in cells(parameters_value(bare, loaded.facts))}
+    unknown = dataclasses.replace(found, rope_theta=None)
+    assert "another way" in {row[1] for row in cells(parameters_value(unknown, loaded.facts))}
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_areas_and_lines_sum_to_the_whole(name: str) -> None:
+    found, loaded = of(name)
+    chart = areas_figure(found, 200)["data"][0]
+    top = [value for value, parent in zip(chart["values"], chart["parents"], strict=True) if not parent]
+    assert sum(top) == found.counted
+    for group in ("attention", "feed_forward"):
+        inner = [value for value, parent in zip(chart["values"], chart["parents"], strict=True) if parent == group]
+        assert sum(inner) == (chart["values"][chart["ids"].index(group)] if inner else 0)
+    rows = cells(parts_value(found, loaded.facts.tied_embeddings))
+    numbers = [int(row[3].replace(",", "")) for row in rows[:-1] if "tied" not in row[3]]
+    assert sum(numbers) == found.counted == int(rows[-1][3].replace(",", ""))
+    assert any("tied" in row[3] for row in rows) is loaded.facts.tied_embeddings
+    go.Figure(areas_figure(found, 200))
+
+
+def test_a_sum_that_is_off_is_told() -> None:
+    found, _ = of("llama")
+    assert "but the library counts 7" in notes(where_note(dataclasses.replace(found, parameters=7), False))[0][1]
+
+
+def test_fused_and_unlike_layers_are_named() -> None:
+    found, _ = of("gpt2")
+    assert (
+        dict(zip(*[[row[i] for row in cells(parts_value(found, True))] for i in (0, 1)], strict=True))["key"]
+        == "part of 32 × 96"
+    )
+    hybrid, _ = of("hybrid")
+    by_part = {row[0]: row for row in cells(parts_value(hybrid, True))}
+    assert by_part["query"][2] == "0 – 1,024"
+
+
+def test_texts_and_order() -> None:
+    assert set(ORDER) == set(PARTS)
+    assert [share_text(share) for share in (0.0, 0.0001, 0.2105, 1.0)] == ["0.0%", "<0.1%", "21.1%", "100.0%"]
+    assert [panel.count_text(count) for count in (999, 1000, 134_515_008, 7_600_000_000)] == [
+        "999", "1.0K", "134.5M", "7.6B",
+    ]  # fmt: skip
+    assert "no model is loaded" in str(panel.unavailable(make_view()))
+    assert station(panel, make_view()) == ("1.0K", f"{make_facts().layers} layers")
