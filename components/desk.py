@@ -144,8 +144,8 @@ class Desk:
         self.runtime.step(visit.session_id)
 
     @told
-    def look_up(self, visit: Visit, text: str) -> None:
-        visit.cursor = replace(visit.cursor, query=text[:200])
+    def look_up(self, visit: Visit, text: str, field: str = "query") -> None:
+        visit.cursor = replace(visit.cursor, **dict[str, Any]({field: text[:200]}))
 
     @told
     def ask(self, visit: Visit, probe: str) -> None:

@@ -37,7 +37,7 @@ class Intents(Protocol):
     def new(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
     def select(self, visit: Visit, key: dict[str, Any]) -> None: ...
     def move(self, visit: Visit, by: int) -> None: ...
-    def look_up(self, visit: Visit, text: str) -> None: ...
+    def look_up(self, visit: Visit, text: str, field: str = "query") -> None: ...
     def ask(self, visit: Visit, probe: str) -> None: ...
     def close(self, session_id: str) -> None: ...
 
@@ -98,7 +98,7 @@ class Page:
 
     def _panels(self) -> None:
         self.asks: list[tuple[gr.Button, str]] = []
-        self.queries: list[gr.Textbox] = []
+        self.queries: list[tuple[gr.Textbox, str]] = []
         with gr.Tabs(elem_id="panels", selected=PANELS[0].STATION) as self.tabs:
             for panel in PANELS:
                 say = words(panel.STATION)
@@ -120,13 +120,12 @@ class Page:
             for name in asks:
                 self.asks.append((gr.Button(say.text(f"ask_{name}"), elem_id=f"ask-{name}", size="sm"), name))
             if getattr(panel, "LOOKS_UP", False):
-                self.queries.append(
-                    gr.Textbox(
-                        label=say.text("look_up"),
-                        placeholder=say.text("look_up_hint"),
-                        elem_id=f"{panel.STATION}-look-up",
-                    )
+                typed = gr.Textbox(
+                    label=say.text("look_up"),
+                    placeholder=say.text("look_up_hint"),
+                    elem_id=f"{panel.STATION}-look-up",
                 )
+                self.queries.append((typed, getattr(panel, "TYPED", "query")))
 
     # What the page shows.
 
@@ -205,8 +204,9 @@ class Page:
             part.select(self._select, self.visit, self.feed, **heavy, **each)
         for button, name in self.asks:
             button.click(self._plain(functools.partial(self.intents.ask, probe=name)), self.visit, self.feed, **heavy)
-        for query in self.queries:
-            query.submit(self._look_up, [self.visit, query], self.feed, **heavy)
+        for typed, field in self.queries:
+            look_up = functools.partial(self._look_up, field=field)
+            typed.submit(look_up, [self.visit, typed], self.feed, **heavy)
 
     def _selectable(self) -> list[gr.HTML]:
         return [part for parts in self.parts.values() for part in parts]
@@ -281,8 +281,8 @@ class Page:
         frame = self.frame(visit)
         return frame if visit.choices == mine else gr.skip()
 
-    def _look_up(self, visit: Visit, text: str) -> dict[str, Any]:
-        self.intents.look_up(visit, text)
+    def _look_up(self, visit: Visit, text: str, *, field: str) -> dict[str, Any]:
+        self.intents.look_up(visit, text, field)
         return self.frame(visit)
 
 

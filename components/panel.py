@@ -32,6 +32,7 @@ class Cursor:
     figure: str = "on_first"  # of each head, on the map of all heads
     operation: str = OPERATIONS[0]  # of the selected layer
     query: str = ""  # a token that the person looks up by its text
+    formula: str = ""  # words to add and take away, as the person typed it
 
 
 class Probe(Protocol):
@@ -101,6 +102,8 @@ class Panel(Protocol):
     """
 
     STATION: str  # its id, also the name of its copy file
+    #: Optional `LOOKS_UP = True`: a field for text, whose words are "look_up" and "look_up_hint" in the copy. The text
+    #: goes to the cursor's `query`, or to the field of the cursor that an optional `TYPED` names.
     #: Optional `ASKS: tuple[str, ...]`: probes run at the press of a button, whose words are "ask_<name>" in the copy.
 
     def stations(self, view: View) -> list[Station]:

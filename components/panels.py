@@ -1,6 +1,7 @@
 """The panels, in the groups of the rail."""
 
 from components.attention import panel as attention
+from components.embedding import panel as embedding
 from components.feed_forward import panel as feed_forward
 from components.kv_cache import panel as kv_cache
 from components.layer import panel as layer
@@ -18,6 +19,6 @@ from components.tokens import panel as tokens
 TOKEN = (prompt, tokens, tensors, sampling, stopping, kv_cache, run_table)
 
 #: What is between the tensors and the logits.
-INSIDE = (model, residual, layer, attention, feed_forward, lens)
+INSIDE = (model, embedding, residual, layer, attention, feed_forward, lens)
 
 PANELS = (*TOKEN, *INSIDE)

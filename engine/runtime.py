@@ -9,9 +9,11 @@ from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
+from engine.probes.arithmetic import arithmetic
 from engine.probes.attention import attention
 from engine.probes.attention_matrix import attention_matrix
 from engine.probes.distribution import distribution
+from engine.probes.embedding import embedding
 from engine.probes.feed_forward import feed_forward
 from engine.probes.layer import layer
 from engine.probes.lens import lens
@@ -20,7 +22,10 @@ from engine.probes.model import model
 from engine.probes.norms import norms
 from engine.probes.padding import padding
 from engine.probes.parity import parity
+from engine.probes.positions import positions
+from engine.probes.relative_phase import relative_phase
 from engine.probes.residual import residual
+from engine.probes.rotary import rotary
 from engine.probes.uncached import uncached
 from engine.refusals import Refused
 from engine.scheduler import Scheduler
@@ -31,9 +36,11 @@ from engine.trace import Trace
 #: What `Runtime.probe` knows: functions of a conversation and of named arguments.
 PROBES: dict[str, Callable[..., Any]] = {
     "distribution": distribution,
+    "arithmetic": arithmetic,
     "attention": attention,
     "attention_matrix": attention_matrix,
     "feed_forward": feed_forward,
+    "embedding": embedding,
     "layer": layer,
     "lens": lens,
     "lens_map": lens_map,
@@ -41,7 +48,10 @@ PROBES: dict[str, Callable[..., Any]] = {
     "norms": norms,
     "padding": padding,
     "parity": parity,
+    "positions": positions,
+    "relative_phase": relative_phase,
     "residual": residual,
+    "rotary": rotary,
     "uncached": uncached,
 }
 

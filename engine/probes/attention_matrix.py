@@ -65,14 +65,14 @@ def _record(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: 
     """Queries from `first` on and all keys of one layer; the least lately asked one of too many is let go."""
     kept: dict[tuple[object, ...], attention.Attended] = conversation.captured
     name = (turn, ids, layer)
-    record = kept.pop(name, None) or _capture(conversation, turn, ids, layer, first)
+    record = kept.pop(name, None) or capture(conversation, turn, ids, layer, first)
     kept[name] = record
     while len(kept) > KEPT_LAYERS:
         del kept[next(iter(kept))]
     return record
 
 
-def _capture(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: int, first: int) -> attention.Attended:
+def capture(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: int, first: int) -> attention.Attended:
     """A forward, as far as the layer, from position `first` on; from 0 where the cache does not hold those before."""
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
     cache = cache_before(conversation, ids, len(ids) - first)

@@ -1,0 +1,72 @@
+"""Learned positions (GPT-2, OPT): a second table, whose row for the position is added to the token's row."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import normalize
+
+from engine.anatomy import AnatomyError, anatomy
+from engine.conversation import Conversation
+from engine.probes.embedding_table import row_norms, table_of
+from engine.probes.inside import context_of
+from engine.trace import Floats, Ints
+
+#: Positions on the curve of norms, and on each side of the map of cosines.
+CURVE = 1024
+MAP = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """n positions' norms, and the cosines between m of them; all of them where there are few, else evenly spread."""
+
+    turn: int
+    position: int
+    count: int  # positions that the model learned
+    norm: float  # of the row of the position in sight
+    token_norm: float  # of its token's row
+    cosine: float  # between the two
+    sum_norm: float  # of their sum, which is what the first layer reads
+    curve: Ints  # [n], rising
+    norms: Floats  # [n]
+    places: Ints  # [m], rising, the position in sight among them
+    cosines: Floats  # [m, m]
+
+
+def positions(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Positions:
+    """The learned positions of the model, seen from `position` of a turn (None: the last one fed); no forward.
+
+    Raises `ExperimentError` for a turn or position that is not there, `AnatomyError` for a model that learned none.
+    """
+    turn, context = context_of(conversation, turn, position)
+    here, parts = len(context) - 1, anatomy(conversation.loaded.model)
+    module = parts.positions
+    if not isinstance(module, nn.Embedding):
+        raise AnatomyError(f"{type(parts.model).__name__} has no learned positions: nothing is added to the embedding")
+    skipped = int(getattr(module, "offset", 0))  # OPT's first rows belong to no position
+    table, norms = table_of(module)[skipped:], row_norms(module)[skipped:]
+    curve = _spread(len(norms), CURVE)
+    places = np.union1d(_spread(len(norms), MAP), here).astype(np.int32)
+    with torch.inference_mode():
+        row, token = table[here].float(), table_of(parts.embedding)[context[-1]].float()
+        units = normalize(table[places.tolist()].float(), dim=-1)
+        return Positions(
+            turn=turn,
+            position=here,
+            count=len(norms),
+            norm=float(norms[here]),
+            token_norm=float(token.norm()),
+            cosine=float(torch.cosine_similarity(row, token, dim=0)),
+            sum_norm=float((row + token).norm()),
+            curve=curve,
+            norms=norms[curve],
+            places=places,
+            cosines=(units @ units.T).clamp(-1, 1).numpy(force=True),
+        )
+
+
+def _spread(count: int, most: int) -> Ints:
+    """At most `most` of `count` positions, evenly, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round()).astype(np.int32)

@@ -1,0 +1,130 @@
+"""Rotary positions: by what angle each pair of dimensions of a query or key is turned at each position.
+
+After Su et al. 2021, "RoFormer" (arXiv 2104.09864). All of it is read from what the model's own rotary module gives for
+positions, so that scaled variants (linear, llama3, YaRN, …) show as they are.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from engine.anatomy import Anatomy, AnatomyError, anatomy
+from engine.conversation import Conversation
+from engine.probes.inside import context_of
+from engine.probes.turning import angles_of, cos_sin, pair_distance
+from engine.trace import Floats, Ints
+
+#: Positions whose angles are given.
+SHOWN = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """One way of turning, that of `layers`: c pairs of dimensions, n positions."""
+
+    kind: str | None  # the config's name for these layers, where not all layers turn alike
+    layers: tuple[int, ...]
+    variant: str  # "default", "linear", "llama3", "yarn", …
+    theta: float | None  # the config's base
+    factor: float | None  # the config's factor of scaling
+    rotated: int  # dimensions that are turned, 2c
+    apart: int | None  # a dimension is turned with the one `apart` further on, c or 1; None where that cannot be tried
+    frequencies: Floats  # [c], radians a position
+    scaling: float  # cosines and sines are multiplied by it (YaRN), so scores by its square
+    angles: Floats  # [n, c], radians in (−π, π], at `Rotary.positions`
+    here: Floats  # [c], the same at the position in sight
+
+    @property
+    def wavelengths(self) -> Floats:
+        """[c], positions until a pair has come round once; ∞ for a pair that stands still."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(2 * np.pi / self.frequencies)
+
+
+@dataclass(frozen=True, eq=False)
+class Rotary:
+    """The angles at n positions that end with, or hold, the one in sight."""
+
+    turn: int
+    position: int
+    head_dim: int
+    context: int  # positions that the model can take
+    positions: Ints  # [n], rising
+    turnings: tuple[Turning, ...]
+
+
+def rotary(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Rotary:
+    """Angles at up to 256 positions, the one of a turn (None: the last one fed) among them; no forward.
+
+    Raises `ExperimentError` for a turn or position that is not there, `AnatomyError` for a model that has no rotary
+    module.
+    """
+    turn, context = context_of(conversation, turn, position)
+    facts, here = conversation.loaded.facts, len(context) - 1
+    parts = anatomy(conversation.loaded.model)
+    shown = np.arange(max(0, here + 1 - SHOWN), max(0, here + 1 - SHOWN) + min(SHOWN, facts.context), dtype=np.int32)
+    return Rotary(
+        turn=turn,
+        position=here,
+        head_dim=facts.head_dim,
+        context=facts.context,
+        positions=shown,
+        turnings=tuple(_turning(parts, kind, layers, shown, here) for kind, layers in kinds(parts).items()),
+    )
+
+
+def kinds(parts: Anatomy) -> dict[str | None, tuple[int, ...]]:
+    """The layers that turn alike, by the config's name for them; None where all do. Raises `AnatomyError`."""
+    if parts.rotary is None:
+        raise AnatomyError(_why_none(parts))
+    config = _config(parts)
+    given = getattr(config, "rope_parameters", None) or {}
+    layers = tuple(block.index for block in parts.blocks)
+    if "layer_type" not in inspect.signature(parts.rotary.forward).parameters or not _by_kind(given):
+        return {None: layers}
+    names = config.layer_types
+    found: dict[str | None, tuple[int, ...]] = {}
+    for name in dict.fromkeys(names):
+        if given.get(name):
+            found[name] = tuple(layer for layer in layers if names[layer] == name)
+    return found
+
+
+def _turning(parts: Anatomy, kind: str | None, layers: tuple[int, ...], shown: Ints, here: int) -> Turning:
+    config = _config(parts)
+    cos, sin = cos_sin(parts, kind, [0, 1, here, *shown.tolist()])
+    angles = angles_of(cos, sin)
+    given = getattr(config, "rope_parameters", None) or {}
+    named: Mapping[str, Any] = given if kind is None else given[kind]
+    return Turning(
+        kind=kind,
+        layers=layers,
+        variant=str(named.get("rope_type", "default")),
+        theta=named.get("rope_theta"),
+        factor=named.get("factor"),
+        rotated=cos.shape[-1],
+        apart=pair_distance(parts, layers[0], cos, sin),
+        frequencies=angles[1],
+        scaling=float(cos[0, 0, 0]),  # the cosine of no turn at all
+        angles=angles[3:],
+        here=angles[2],
+    )
+
+
+def _by_kind(given: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, Mapping) for value in given.values())
+
+
+def _config(parts: Anatomy) -> Any:
+    return parts.model.config.get_text_config(decoder=True)
+
+
+def _why_none(parts: Anatomy) -> str:
+    name = type(parts.model).__name__
+    if isinstance(parts.positions, nn.Module):
+        return f"{name} turns nothing: it learned a vector for each position and adds it to the embedding"
+    return f"{name} has no rotary module that can be found"
