@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
 DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_experiment.json"
 
-#: Runs of the endpoint /trace at once.
-TRACES = 4
+#: Runs of the endpoints /trace and /probe at once, both together.
+RUNS = 4
+#: Values in one answer of /probe: the matrix of one head at 512 positions.
+MAX_VALUES = 2**18 + 2**14
 
 
 def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
@@ -52,8 +54,19 @@ def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
         except (ExperimentError, Refused) as refused:
             raise gr.Error(str(refused), print_exception=False) from refused
 
+    def probe(experiment: dict[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run an experiment, or take a trace with its ids; the answer is what the probe of that name shows, as JSON."""
+        from engine.probe_json import answer_to_json
+
+        try:
+            asked, result = runtime.result().ask(experiment, name, arguments)
+            return answer_to_json(name, entry.id, asked, result, max_values=MAX_VALUES)
+        except (ExperimentError, Refused) as refused:
+            raise gr.Error(str(refused), print_exception=False) from refused
+
     with page.blocks:
-        api(trace, api_name="trace", concurrency_limit=TRACES)
+        for endpoint in (trace, probe):
+            api(endpoint, api_name=endpoint.__name__, concurrency_limit=RUNS, concurrency_id="endpoints")
     blocks: gr.Blocks = page.blocks
     return blocks
 

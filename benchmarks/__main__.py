@@ -8,7 +8,7 @@ from functools import cache, partial
 
 import torch
 
-from benchmarks import decode, floor, footprint, page, start
+from benchmarks import decode, floor, footprint, heatmap, inside, page, panels_memory, start, transformer_lens
 from benchmarks.figures import Figure, table
 from engine.catalog import load_catalog
 from engine.model import LoadedModel, load
@@ -21,12 +21,23 @@ def embedded() -> LoadedModel:
     return load(catalog.find(catalog.default), device="cpu", dtype="float32")
 
 
+def _inside(*, rounds: int) -> list[Figure]:
+    """What looking inside costs in time, in bytes and in memory."""
+    return [
+        *inside.measure(embedded(), rounds=rounds),
+        *transformer_lens.measure(rounds=rounds),
+        *heatmap.measure(heads=rounds),
+        *panels_memory.measure(),
+    ]
+
+
 #: By name: the measurement as it is made for good, and with fewer repeats.
 MEASUREMENTS: dict[str, tuple[Callable[[], list[Figure]], Callable[[], list[Figure]]]] = {
     "start": (start.measure, partial(start.measure, rounds=1)),
     "decode": (lambda: decode.measure(embedded()), lambda: decode.measure(embedded(), new_tokens=12, rounds=3)),
     "floor": (lambda: floor.measure(embedded()), lambda: floor.measure(embedded(), new_tokens=12, rounds=3)),
     "footprint": (lambda: footprint.measure(embedded()), lambda: footprint.measure(embedded(), steps=40)),
+    "inside": (lambda: _inside(rounds=7), lambda: _inside(rounds=2)),
     "page": (page.measure, partial(page.measure, new_tokens=32)),
 }
 

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from engine.asking import answer, check
 from engine.catalog import Catalog
 from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
@@ -27,6 +29,7 @@ from engine.probes.relative_phase import relative_phase
 from engine.probes.residual import residual
 from engine.probes.rotary import rotary
 from engine.probes.uncached import uncached
+from engine.recorded import is_trace, parse_trace, replayed
 from engine.refusals import Refused
 from engine.scheduler import Scheduler
 from engine.sessions import Sessions
@@ -89,7 +92,7 @@ class Runtime:
     def parse(self, source: str | bytes | dict[str, Any]) -> Experiment:
         """An experiment that this program can run. Raises `ExperimentError`."""
         loaded = self.facts.model_id
-        experiment = parse_experiment(source, models={loaded, *self.catalog.loadable_ids})
+        experiment = parse_experiment(source, models=self._models)
         if experiment.model != loaded:
             raise ExperimentError("model", f"{experiment.model!r} is not loaded; this program runs {loaded!r}")
         return experiment
@@ -188,14 +191,49 @@ class Runtime:
 
     def complete(self, experiment: Experiment) -> Trace:
         """Run an experiment from start to end, as a visitor of its own, and return its trace."""
+        with self._visitor() as session_id:
+            return self._complete(session_id, experiment)
+
+    def ask(self, source: dict[str, Any], name: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Run an experiment as a visitor of its own, or take a trace's ids, and ask one probe about it.
+
+        Both come decoded from JSON. Returns the arguments with turn and position filled in, and the answer. Raises
+        `ExperimentError` for what is not allowed or not there, `Refused` for what the model cannot show.
+        """
+        trace = parse_trace(source, models=self._models) if is_trace(source) else None
+        experiment = self.parse(trace.experiment.model_dump() if trace else source)
+        check(PROBES, name, arguments, self.facts)
+        with self._visitor() as session_id:
+            if trace is None:
+                self._complete(session_id, experiment)
+            else:
+                self._recall(session_id, trace)
+            session = self._sessions.get(session_id)
+            return self._scheduler.call(session, lambda: answer(PROBES, session.started, name, arguments))
+
+    # How it is done.
+
+    @contextmanager
+    def _visitor(self) -> Iterator[str]:
+        """A session for the time of the `with` block."""
         session_id = self.open()
         try:
-            trace = self.start(session_id, experiment)
-            return _last(self.run(session_id), trace)
+            yield session_id
         finally:
             self.close(session_id)
 
-    # How it is done.
+    def _complete(self, session_id: str, experiment: Experiment) -> Trace:
+        trace = self.start(session_id, experiment)
+        return _last(self.run(session_id), trace)
+
+    def _recall(self, session_id: str, trace: Trace) -> None:
+        """Put a conversation there that stands where the trace ends."""
+        session = self._sessions.get(session_id)
+        session.conversation = replayed(self._loaded, trace, cache_budget=self._settings.cache_bytes)
+
+    @property
+    def _models(self) -> set[str]:
+        return {self.facts.model_id, *self.catalog.loadable_ids}
 
     def _check_limits(self, experiment: Experiment) -> None:
         asked, limit = experiment.stop.max_new_tokens, self._settings.max_new_tokens

@@ -94,7 +94,7 @@ def _from_json(kind: Any, value: Any) -> Any:
             raise ValueError(f"unknown field {sorted(unknown)[0]!r} in a {typing.cast(type, kind).__name__}")
         return typing.cast(Any, kind)(**{name: _from_json(hints[name], value[name]) for name in names})
     if kind is bytes:
-        return bytes(value)
+        return bytes(list(value))  # of a number, bytes() would make that many zeros
     if origin is tuple:
         inner = typing.get_args(kind)[0]
         return tuple(_from_json(inner, item) for item in value)

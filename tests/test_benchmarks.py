@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchmarks import decode, floor, footprint
+from benchmarks import decode, floor, footprint, inside, transformer_lens
 from benchmarks.__main__ import main
 from benchmarks.figures import Figure, table
 from benchmarks.prompts import prompt_of
@@ -33,6 +33,24 @@ def test_footprint_counts_json_and_memory(llama: LoadedModel) -> None:
     json_size, memory = footprint.measure(llama, context=16, steps=6)
     assert 0.5 < json_size.value < 100
     assert 0 < memory.value < 1_000
+
+
+def test_inside_measures_step_lens_map_and_matrix(llama: LoadedModel) -> None:
+    figures = inside.measure(llama, context=24, whole=32, rounds=1)
+    assert [figure.bar for figure in figures] == [1.5, 1.3, 1.3, None, 1.3, None]
+    assert all(math.isfinite(figure.value) and figure.value > 0 for figure in figures)
+
+
+def test_transformer_lens_is_left_out_with_the_reason(
+    embedded: LoadedModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def none() -> None:
+        raise OSError("no package index")
+
+    monkeypatch.setattr("benchmarks.__main__.embedded", lambda: embedded)
+    monkeypatch.setattr(transformer_lens, "_environment", none)
+    assert transformer_lens.measure() == []
+    assert capsys.readouterr().err == "TransformerLens left out: no package index\n"
 
 
 def test_in_turn_takes_medians_and_leaves_out_the_first_round() -> None:

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 
 import torch
 
-from engine import attention, kv_cache
+from engine import attention
 from engine.anatomy import AnatomyError
 from engine.conversation import Conversation
 from engine.probes.attention import check_head
 from engine.probes.inside import context_of
-from engine.probes.recompute import cache_before, mask_length
-from engine.stages.forward import forward
-from engine.stages.inputs import make_inputs
+from engine.probes.recompute import cache_before, feed
 from engine.trace import Floats
 
 #: A matrix has at most this many positions a side: 4 MB of float32, and a picture that a screen can still show.
@@ -74,13 +72,10 @@ def _record(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: 
 
 def capture(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: int, first: int) -> attention.Attended:
     """A forward, as far as the layer, from position `first` on; from 0 where the cache does not hold those before."""
-    loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
     cache = cache_before(conversation, ids, len(ids) - first)
-    past = kv_cache.tokens(cache)
-    length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
-    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
     with attention.capturing([layer], last=layer) as attended:
-        forward(loaded.model, inputs, cache)
+        feed(conversation, turn, ids, cache)
     if layer not in attended:
-        raise AnatomyError(f"layer {layer} of {type(loaded.model).__name__} has no attention that can be seen")
+        model = type(conversation.loaded.model).__name__
+        raise AnatomyError(f"layer {layer} of {model} has no attention that can be seen")
     return attended[layer].newest(len(ids) - first)

@@ -42,7 +42,7 @@ def _measured_scale(loaded: LoadedModel) -> float | None:
     parts = anatomy(loaded.model)
     token = int(row_norms(parts.embedding).argmax())
     inputs = make_inputs((token,), past=0, device=loaded.device)
-    entered = forward(loaded.model, inputs, kv_cache.new_cache(loaded.model.config), states=True).states[0].float()
+    entered = forward(loaded.model, inputs, kv_cache.new_cache(loaded.model.config), states=True).states[0][-1].float()
     row = table_of(parts.embedding)[token].float()
     if parts.positions is not None:
         entered = entered - parts.positions(inputs.position_ids)[0, 0].float()

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from engine import kv_cache
 from engine.anatomy import Anatomy, AnatomyError, anatomy
 from engine.attention import NAME, Attended, capturing
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
-from engine.probes.recompute import cache_before, mask_length
-from engine.stages.forward import Forwarded, forward
-from engine.stages.inputs import make_inputs
+from engine.probes.recompute import feed, filled_before
+from engine.stages.forward import Forwarded
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +54,16 @@ def context_of(conversation: Conversation, turn: int | None, position: int | Non
 def inside(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Inside:
     """Everything at `position` of a turn (None: the last position that was fed), in one forward.
 
-    The run's cache stays as it is; where it no longer holds the positions before, they are computed too. The attention
-    mask is that of the run. Raises `ExperimentError` for a turn or position that is not there, `AnatomyError` for a
-    model whose parts or whose attention cannot be seen.
+    The run's cache stays as it is; where it no longer holds the positions before, one more forward computes them, of
+    which nothing but keys and values is kept. The attention mask is that of the run. Raises `ExperimentError` for a
+    turn or position that is not there, `AnatomyError` for a model whose parts or whose attention cannot be seen.
     """
     turn, ids = context_of(conversation, turn, position)
-    loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
+    loaded = conversation.loaded
     parts = seen_anatomy(loaded.model)
-    cache = cache_before(conversation, ids, 1)
-    past = kv_cache.tokens(cache)
-    length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
-    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
+    cache = filled_before(conversation, turn, ids, 1)
     with torch.inference_mode(), capturing() as attended:
-        forwarded = forward(loaded.model, inputs, cache, states=True)
+        forwarded = feed(conversation, turn, ids, cache, states=True)
         return _assemble(parts, ids, forwarded, attended)
 
 
@@ -81,9 +76,8 @@ def seen_anatomy(model: PreTrainedModel) -> Anatomy:
 
 def _assemble(parts: Anatomy, ids: tuple[int, ...], forwarded: Forwarded, attended: dict[int, Attended]) -> Inside:
     """The last hidden state that a model gives is normed already, so the end of the stream is worked out."""
-    before = torch.stack(forwarded.states[:-1])
-    newest = {layer: record.newest(1) for layer, record in attended.items()}
-    added = torch.stack([block.attention_contribution(newest[block.index].output[0, 0]) for block in parts.blocks])
+    before = torch.stack([state[-1] for state in forwarded.states[:-1]])
+    added = torch.stack([block.attention_contribution(attended[block.index].output[0, 0]) for block in parts.blocks])
     last = parts.blocks[-1].feed_forward_contribution(before[-1] + added[-1])
     stream = torch.cat([before, (before[-1] + added[-1] + last)[None]])
     return Inside(
@@ -93,7 +87,7 @@ def _assemble(parts: Anatomy, ids: tuple[int, ...], forwarded: Forwarded, attend
         stream=stream,
         attention=added,
         feed_forward=stream[1:] - stream[:-1] - added,
-        attended=newest,
-        normed=forwarded.states[-1],
+        attended=attended,
+        normed=forwarded.states[-1][-1],
         logits=forwarded.logits,
     )

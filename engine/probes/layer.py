@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import torch
 
-from engine import kv_cache
 from engine.anatomy import AnatomyError
 from engine.attention import capturing
 from engine.conversation import Conversation
@@ -12,10 +11,8 @@ from engine.experiment import ExperimentError
 from engine.probes.inside import context_of, seen_anatomy
 from engine.probes.layer_sheet import Operation
 from engine.probes.layer_work import work
-from engine.probes.recompute import cache_before, mask_length
+from engine.probes.recompute import feed, filled_before, mask_length
 from engine.probes.watched import Seen, watching
-from engine.stages.forward import forward
-from engine.stages.inputs import make_inputs
 from engine.trace import Floats
 
 #: Largest difference that roundings explain, by the type of the weights. By hand all is worked out in float32; a
@@ -91,17 +88,13 @@ def _watch(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: i
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
     parts = seen_anatomy(loaded.model)
     block = parts.blocks[layer]
-    cache, past = cache_before(conversation, ids, 1), len(ids) - 1
-    length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
-    held = kv_cache.tokens(cache)
-    if held < past:
-        forward(loaded.model, make_inputs(ids[held:past], past=held, device=loaded.device, mask_length=length), cache)
-    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
+    cache = filled_before(conversation, turn, ids, 1)
     with capturing([layer]) as attended, watching(block.module.modules()) as calls:
-        forwarded = forward(loaded.model, inputs, cache, states=True)
+        forwarded = feed(conversation, turn, ids, cache, states=True)
     if layer not in attended:
         raise AnatomyError(f"layer {layer} of {type(loaded.model).__name__} has no attention that can be seen")
     facts = loaded.facts
     window = facts.sliding_window if facts.layer_kinds[layer] == "sliding" else None
-    norms = torch.stack([state.float().norm() for state in forwarded.states[:-1]])
-    return Seen(block, calls, attended[layer], parts.rotary, past, window, length), norms.numpy(force=True)
+    norms = torch.stack([state[-1].float().norm() for state in forwarded.states[:-1]])
+    length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
+    return Seen(block, calls, attended[layer], parts.rotary, len(ids) - 1, window, length), norms.numpy(force=True)

@@ -8,8 +8,9 @@ import torch
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.inside import context_of
-from engine.probes.lens import next_token, ranks_of
-from engine.probes.stretch import MAX_POSITIONS, stretch
+from engine.probes.lens import next_token
+from engine.probes.readings import ranks_of, read
+from engine.probes.stretch import MAX_POSITIONS, Stretch, stretch
 from engine.stages.vocabulary import vocabulary
 from engine.trace import Floats, Ints
 
@@ -36,8 +37,8 @@ def lens_map(
 ) -> LensMap:
     """Top guesses at `count` (≤ 64) positions from `first` on (None: the last ones fed), in one forward of them.
 
-    Rows go through the output head in pieces of at most 16 MiB of logits, so that with what reading a piece takes
-    about 40 MiB are held at a time, however many layers and positions there are (one row at least: vocab × 9 bytes).
+    Rows go through the output head in pieces of at most 16 MiB of logits, which are read row by row: little more than
+    that is held at a time beside the stream, however many layers and positions there are (one row at least).
     Raises `ExperimentError` for a turn or positions that are not there, `AnatomyError` for a model whose parts
     cannot be found.
     """
@@ -48,20 +49,11 @@ def lens_map(
     if not 0 <= start < len(fed):
         raise ExperimentError("first", f"positions 0 to {len(fed) - 1} were fed, there is no position {start}")
     ids = fed[: start + count]
-    found = stretch(conversation, ids, len(ids) - start)
-    layers, n = found.stream.shape[0], len(ids) - start
+    found = stretch(conversation, ids, len(ids) - start, turn=turn)
     following = [*ids[start + 1 :], next_token(conversation, turn, len(ids))]
     next_ids = np.array([-1 if token is None else token for token in following], np.int32)
     words = vocabulary(conversation.loaded.tokenizer)
-    with torch.inference_mode():
-        normed = torch.cat([found.parts.final_norm(found.stream[:-1]), found.normed[None]]).flatten(0, 1)
-        wanted = torch.from_numpy(next_ids).long().to(normed.device).repeat(layers)
-        each = max(1, PIECE // conversation.loaded.facts.vocab_rows)
-        pieces = [
-            _read(found.parts.unembed(normed[at : at + each]), wanted[at : at + each])
-            for at in range(0, len(normed), each)
-        ]
-    top_ids, probabilities, ranks = (np.concatenate(part).reshape(layers, n) for part in zip(*pieces, strict=True))
+    top_ids, probabilities, ranks = read_pieces(found, next_ids, conversation.loaded.facts.vocab_rows)
     return LensMap(
         turn=turn,
         first=start,
@@ -74,11 +66,22 @@ def lens_map(
     )
 
 
-def _read(logits: torch.Tensor, wanted: torch.Tensor) -> tuple[Ints, Floats, Ints]:
-    """Top id, its probability, and the rank of the wanted id (0 for -1) of rows [p, vocab], which are used up."""
-    best, top = logits.max(dim=-1)
-    own = logits.gather(1, wanted.clamp(min=0)[:, None])[:, 0]
-    ranks = np.where(wanted.numpy(force=True) < 0, 0, ranks_of(logits.numpy(force=True), own.numpy(force=True)))
-    # In place, for a second array of this size costs more than the sum: p of the best is 1 / Σ exp(logit − best).
-    probabilities = logits.sub_(best[:, None]).exp_().sum(dim=-1).reciprocal()
-    return top.int().numpy(force=True), probabilities.numpy(force=True), ranks
+def read_pieces(found: Stretch, next_ids: Ints, vocab: int) -> tuple[Ints, Floats, Ints]:
+    """Of every row and position [r, n]: top id, its probability, the rank of the token that comes next (0 for -1)."""
+    tops, probabilities, ranks = [], [], []
+    with torch.inference_mode():
+        normed = torch.cat([found.parts.final_norm(found.stream[:-1]), found.normed[None]]).flatten(0, 1)
+        wanted = np.tile(next_ids, len(found.stream))
+        each = max(1, PIECE // vocab)
+        for at in range(0, len(normed), each):
+            logits = found.parts.unembed(normed[at : at + each]).numpy(force=True)
+            reading, ids = read(logits), wanted[at : at + each, None]
+            own = np.take_along_axis(logits, np.maximum(ids, 0), axis=1)
+            tops.append(reading.top_ids)
+            probabilities.append(reading.top_probabilities)
+            ranks.append(np.where(ids < 0, 0, ranks_of(logits, own))[:, 0])
+    shape = len(found.stream), len(next_ids)
+    top_ids, top_probabilities, next_ranks = (
+        np.concatenate(part).reshape(shape) for part in (tops, probabilities, ranks)
+    )
+    return top_ids, top_probabilities, next_ranks

@@ -31,7 +31,7 @@ def norms(conversation: Conversation, *, turn: int | None = None, count: int = M
     if not 1 <= count <= MAX_POSITIONS:
         raise ExperimentError("count", f"norms are shown for 1 to {MAX_POSITIONS} positions, not {count}")
     turn, ids = context_of(conversation, turn, None)
-    found = stretch(conversation, ids, min(count, len(ids)))
+    found = stretch(conversation, ids, min(count, len(ids)), turn=turn)
     positions = list(range(found.first, len(ids)))
     stream, normed = found.stream.float().norm(dim=-1), found.normed.float().norm(dim=-1)
     if found.first:

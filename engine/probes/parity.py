@@ -64,6 +64,8 @@ def parity(conversation: Conversation) -> Parity:
 
 def _reason_against(conversation: Conversation, turn: Turn | None) -> str | None:
     experiment = conversation.experiment
+    if turn is None and conversation.trace.turns:
+        return "nothing was drawn here: this run was recorded, or ended in an error"
     if turn is None or not turn.answer:
         return "no token has been made yet"
     if experiment.sampling.order != "transformers":

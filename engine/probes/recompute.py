@@ -9,7 +9,7 @@ from transformers import Cache
 from engine import kv_cache
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
-from engine.stages.forward import forward
+from engine.stages.forward import Forwarded, forward
 from engine.stages.inputs import make_inputs
 from engine.stages.processors import build_chain
 from engine.stages.snapshots import Snapshot
@@ -57,6 +57,27 @@ def mask_length(conversation: Conversation, prompt: int, length: int) -> int | N
     return prompt if length > prompt and conversation.experiment.mistake == "mask_not_extended" else None
 
 
+def filled_before(conversation: Conversation, turn: int, ids: Sequence[int], newest: int) -> Cache:
+    """A cache of the positions of `ids` before the `newest` ones: views of the run's, or else computed in one forward.
+
+    That forward sees the attention mask that the run did, and keeps nothing but keys and values.
+    """
+    cache, first = cache_before(conversation, ids, newest), len(ids) - newest
+    past = kv_cache.tokens(cache)
+    if past < first:
+        feed(conversation, turn, ids[:first], cache)
+    return cache
+
+
+def feed(conversation: Conversation, turn: int, ids: Sequence[int], cache: Cache, *, states: bool = False) -> Forwarded:
+    """One forward over the positions of `ids` that `cache` lacks, under the attention mask that the run had there."""
+    loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
+    past = kv_cache.tokens(cache)
+    length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
+    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
+    return forward(loaded.model, inputs, cache, states=states)
+
+
 def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool = True) -> Recomputed:
     """The logits from which `step` of `turn` chose, in one forward.
 
@@ -69,9 +90,7 @@ def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool 
     loaded = conversation.loaded
     cache = cache_before(conversation, ids, 1) if cached else kv_cache.new_cache(loaded.model.config)
     past = kv_cache.tokens(cache)
-    length = mask_length(conversation, len(prompt), len(ids))
-    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
-    result = forward(loaded.model, inputs, cache)
+    result = feed(conversation, turn, ids, cache)
     return Recomputed(result.logits, reused=past, fed=len(ids) - past, seconds=result.seconds)
 
 

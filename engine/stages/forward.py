@@ -21,7 +21,7 @@ class Forwarded:
     logits: torch.Tensor  # [vocab] float32, of the last position
     shape: Shape  # of the model's own logits output
     seconds: float
-    states: tuple[torch.Tensor, ...] = ()  # [hidden] of the last position before each layer; the last one is normed
+    states: tuple[torch.Tensor, ...] = ()  # [n, hidden] of the positions fed, before each layer; the last is normed
 
 
 @functools.cache
@@ -33,7 +33,7 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None, *, states: bool = False) -> Forwarded:
     """Run the model on `inputs`; `cache` grows by their positions in place, None computes without a cache.
 
-    Only the last row goes through the LM head, as in `generate`; `states` keeps the last position's hidden states.
+    Only the last row goes through the LM head, as in `generate`; `states` keeps the hidden states of what is fed.
     Waits for the device, so that `seconds` is true.
     """
     accepted = _parameters(type(model).forward)
@@ -55,5 +55,5 @@ def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None, *, stat
         logits = output.logits[0, -1].to(dtype=torch.float32, copy=True)
     if logits.device.type != "cpu":
         torch.accelerator.synchronize(logits.device)
-    kept = tuple(state[0, -1] for state in output.hidden_states) if states else ()
+    kept = tuple(state[0] for state in output.hidden_states) if states else ()
     return Forwarded(logits, tuple(output.logits.shape), time.perf_counter() - started, kept)

@@ -18,6 +18,7 @@ from tests.e2e.widget_site import Site, served
 OpenPage = Callable[..., Watched]
 OpenApp = Callable[..., Visitor]
 RunTrace = Callable[[dict[str, Any]], dict[str, Any]]
+AskProbe = Callable[[dict[str, Any], str, Any], dict[str, Any]]
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +76,18 @@ def run_trace(app: str) -> RunTrace:
     def call(experiment: dict[str, Any]) -> dict[str, Any]:
         trace: dict[str, Any] = client.predict(experiment, api_name="/trace")
         return trace
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def ask_probe(app: str) -> AskProbe:
+    """The app's endpoint /probe: an experiment or a trace, a name and arguments in, the answer out, all as JSON."""
+    client = Client(app, verbose=False)
+
+    def call(source: dict[str, Any], name: str, arguments: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = client.predict(source, name, arguments, api_name="/probe")
+        return answer
 
     return call
 

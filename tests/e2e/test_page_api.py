@@ -1,4 +1,4 @@
-"""The endpoint /trace: an experiment in, its trace out, the same as the command line's; bad input gives one line."""
+"""The endpoints /trace and /probe: an experiment in, JSON out, the same as the command line's; bad input: one line."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from gradio_client.exceptions import AppError
 
 from engine.trace_json import trace_from_json
 from tests.e2e.app_server import ONE_CORE, ROOT, call
-from tests.e2e.conftest import RunTrace
+from tests.e2e.conftest import AskProbe, RunTrace
 from tests.e2e.experiments import answer, default_experiment, events
 
 
@@ -98,3 +98,45 @@ def test_follow_ups_are_turns_of_one_trace(run_trace: RunTrace) -> None:
     assert answer(trace, 0) == "The capital of France is Paris."
     assert events(trace, "rendered", 1)[0]["reused"] == 44
     assert events(trace, "stopped", 1)
+
+
+def test_a_probe_of_an_experiment_and_of_its_trace(ask_probe: AskProbe, paris: dict[str, Any]) -> None:
+    chosen = events(paris, "stepped")[5]
+    for source in (default_experiment(), paris):
+        found = ask_probe(source, "lens", {"step": 5})
+        assert found["arguments"] == {"turn": 0, "position": chosen["position"] - 1}
+        lens = found["result"]
+        column = lens["token_ids"].index(chosen["token_id"])
+        assert lens["token_bytes"][column]["bytes"] == chosen["token_bytes"]
+        assert lens["ranks"][-1][column] == 1
+        followed = chosen["candidate_ids"].index(chosen["token_id"])
+        assert lens["logits"][-1][column] == pytest.approx(chosen["logits"][0][followed], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("lenz", {}, "probe: unknown probe 'lenz'; known: "),
+        ("attention", {"layer": 30}, "layer: this model has layers 0 to 29, there is no layer 30"),
+        ("lens", {"head": 0}, "head: unknown argument; lens takes turn, position, token_ids, query, step"),
+        ("lens", {"step": 9}, "step: turn 0 has steps 0 to 8 (the next one), there is no step 9"),
+        ("lens", {"step": 1, "position": 1}, "step: a step stands for a position"),
+        ("lens", {"position": -1}, "position: the turn has positions 0 to "),
+        ("lens", None, "arguments: an object"),
+    ],
+)
+def test_a_bad_question_gives_one_clear_line(
+    ask_probe: AskProbe, paris: dict[str, Any], name: str, arguments: Any, said: str
+) -> None:
+    with pytest.raises(AppError) as refused:
+        ask_probe(paris, name, arguments)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_answer_beyond_the_limit_is_refused(ask_probe: AskProbe) -> None:
+    long = default_experiment(prompt="word " * 600, messages=None, stop={"max_new_tokens": 1})
+    with pytest.raises(AppError, match="at most 278,528 are given; ask for fewer positions"):
+        ask_probe(long, "attention_matrix", {"layer": 0, "head": 0})
+    smaller = ask_probe(long, "attention_matrix", {"layer": 0, "head": 0, "position": 99})
+    assert len(smaller["result"]["weights"]) == 100

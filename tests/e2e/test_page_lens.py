@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.app_server import ROOT
 from tests.e2e.conftest import OpenApp
+from tests.e2e.test_page_attention import click_cell
 from tests.e2e.visitor import Visitor, eventually
 
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "facts.json").read_text("utf-8"))
@@ -64,3 +65,13 @@ def test_the_layers_show_who_moved_the_token(at_is: Visitor) -> None:
     eventually(lambda: at_is.shows("#residual-positions .main-svg"), "the norms by position")
     at_is.select(0)
     eventually(lambda: "sees only itself" in " ".join(at_is.texts("#residual-stream-note .strip-note")), "the sink")
+
+
+def test_attention_at_is_has_the_weights_that_transformers_gives(at_is: Visitor) -> None:
+    row = json.loads((ROOT / "tests" / "golden" / "inside.json").read_text("utf-8"))["rows"]["9.4"]
+    at_is.open("attention")
+    eventually(lambda: at_is.rows("attention-kinds"), "the heads")
+    click_cell(at_is, "attention-map", 4, 9, 9, 30)
+    eventually(lambda: at_is.note("attention") == "layer 9 · head 4", "the head")
+    weights = [float(cells[5]) for cells in at_is.rows("attention-moves")[:10]]
+    assert weights == pytest.approx(sorted(row, reverse=True)[:10], abs=6e-4)  # three digits, the largest first

@@ -32,29 +32,6 @@ def experiment(**fields) -> dict:
     }
 
 
-@pytest.fixture
-def on_tiny(monkeypatch):
-    """The command loads a small random model instead of the one that is named."""
-    asked = []
-
-    def load(entry, *, device, dtype):
-        asked.append((entry.id, device, dtype))
-        return tiny("llama")
-
-    monkeypatch.setattr(engine.model, "load", load)
-    return asked
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="experiment.json") -> str:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-        return str(path)
-
-    return write
-
-
 def test_the_trace_goes_to_the_file_and_progress_to_standard_error(on_tiny, write, tmp_path, capsys):
     out = tmp_path / "trace.json"
     assert main(["run", write(experiment()), "--out", str(out)]) == 0

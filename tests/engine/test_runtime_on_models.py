@@ -11,9 +11,12 @@ from transformers import DynamicCache
 
 from engine.catalog import load_catalog
 from engine.conversation import Conversation
+from engine.experiment import ExperimentError
 from engine.runtime import Runtime
 from engine.settings import Settings
+from engine.trace_json import trace_to_json
 from tests.engine.fakes import FakeConversation, experiment, token_ids, until
+from tests.engine.probes.test_inside import ended
 
 
 @pytest.fixture
@@ -184,3 +187,31 @@ def test_the_fake_conversation_has_the_face_of_the_real_one(llama):
     assert not real.finished
     assert real.cache_bytes == 0
     assert real.trace.events == ()
+
+
+def test_a_probe_is_asked_of_an_experiment_or_a_trace_by_a_visitor_of_its_own(runtime, llama):
+    before = live_caches()
+    what = seeded(5).model_dump(mode="json")
+    arguments, found = runtime.ask(what, "lens", {"step": 3})
+    trace = runtime.complete(seeded(5))
+    assert found.next_id == trace.steps(0)[3].token_id
+    assert arguments["position"] == trace.steps(0)[3].position - 1
+    again, replayed = runtime.ask(trace_to_json(trace), "lens", {"step": 3})
+    assert (again, replayed.next_id) == (arguments, found.next_id)
+    assert runtime._sessions.running == 0
+    assert not runtime._sessions._sessions
+    del found, replayed
+    assert live_caches() == before
+
+
+def test_what_is_wrong_with_a_question_is_said_before_the_run(runtime, monkeypatch):
+    monkeypatch.setattr(Runtime, "start", None)
+    with pytest.raises(ExperimentError, match="layers 0 to 1"):
+        runtime.ask(seeded(5).model_dump(mode="json"), "attention", {"layer": 2})
+    with pytest.raises(ExperimentError, match="unknown probe"):
+        runtime.ask(seeded(5).model_dump(mode="json"), "nothing", {})
+    with pytest.raises(ExperimentError, match="a JSON object"):
+        runtime.ask([], "lens", {})
+    runtime._settings = Settings(cache_bytes=1_000)
+    with pytest.raises(ExperimentError, match="a KV cache of turn 0 takes"):
+        runtime.ask(trace_to_json(ended("llama").trace), "lens", {})

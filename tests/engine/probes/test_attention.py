@@ -113,8 +113,8 @@ def test_what_is_not_there_is_said(probe, asked, said):
 
 def test_other_heads_of_a_layer_and_questions_again_cost_no_forward(monkeypatch):
     conversation, forwards = ended("llama"), []
-    forward = matrices.forward
-    monkeypatch.setattr(matrices, "forward", lambda *given: forwards.append(1) or forward(*given))
+    feed = matrices.feed
+    monkeypatch.setattr(matrices, "feed", lambda *given: forwards.append(1) or feed(*given))
     for layer, head in [(0, 0), (0, 3), (1, 0), (0, 1), (1, 2)]:
         attention_matrix(conversation, layer=layer, head=head)
     assert len(forwards) == 2

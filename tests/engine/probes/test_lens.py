@@ -17,6 +17,8 @@ from engine.probes import lens_map as mapping
 from engine.probes.distribution import find_tokens
 from engine.probes.lens import lens
 from engine.probes.lens_map import lens_map
+from engine.probes.norms import norms
+from engine.probes.residual import residual
 from tests.engine.models import ROWS, tiny
 
 FAMILIES = ["llama", "qwen3", "gpt2", "mixed", "sliding", "capped"]
@@ -153,6 +155,27 @@ def test_the_map_does_not_need_the_run_s_cache(llama: LoadedModel) -> None:
     assert conversation.cache_bytes == 0
     np.testing.assert_array_equal(kept.top_ids, anew.top_ids)
     np.testing.assert_allclose(kept.top_probabilities, anew.top_probabilities, atol=1e-5)
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("name", ["llama", "gpt2", "mixed"])
+def test_a_map_sees_the_mask_that_the_run_saw(name: str, held: bool) -> None:
+    """Under the mistake a token of the answer sees the prompt alone: every column is the lens of its position."""
+    conversation = talk(tiny(name), mistake="mask_not_extended")
+    if not held:
+        conversation.release()
+    found = lens_map(conversation, count=8)
+    right = lens_map(talk(tiny(name), forced=forced(conversation)), count=8)
+    assert np.abs(found.top_probabilities - right.top_probabilities)[:, -3:].max() > 1e-3
+    for column, probabilities in enumerate(found.top_probabilities.T):
+        one = lens(conversation, position=found.first + column)
+        assert found.top_ids[:, column].tolist() == one.top_ids.tolist()
+        np.testing.assert_allclose(probabilities, one.top_probabilities, atol=1e-4)
+    np.testing.assert_allclose(norms(conversation).stream[-1, -1], residual(conversation).norms[-1], rtol=1e-4)
+
+
+def forced(conversation: Conversation) -> list[dict[str, int]]:
+    return [{"step": step.step, "token_id": step.token_id} for step in conversation.trace.steps(0)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""Asking a probe by its name with plain arguments: what it takes is read off its signature, and refused in one line.
+
+The page, the endpoint and the command line ask the same functions. Beside what a probe takes itself, `step` may stand
+for `position`: the position that was fed before that step, whose logits the step chose from.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from engine.conversation import Conversation
+from engine.experiment import ExperimentError, replace_lone_surrogates
+from engine.stages.snapshots import NoCandidate
+
+Probes = Mapping[str, Callable[..., Any]]
+
+
+class Sizes(Protocol):
+    """What must be known of a model: its facts, or its entry in the catalogue."""
+
+    @property
+    def layers(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+
+
+#: Characters of the arguments as JSON.
+MAX_ARGUMENTS = 20_000
+
+
+def parameters(probe: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """What a probe takes beside the conversation, by name."""
+    _, *named = inspect.signature(probe).parameters.values()
+    return {parameter.name: parameter for parameter in named}
+
+
+def taken(probe: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the arguments with which a probe may be asked."""
+    names = tuple(parameters(probe))
+    return (*names, "step") if "position" in names and "step" not in names else names
+
+
+def check(probes: Probes, name: str, arguments: Mapping[str, Any], model: Sizes) -> dict[str, Any]:
+    """The arguments, validated as far as they can be before anything runs: names, types, layer and head.
+
+    Raises `ExperimentError`, which says what is allowed.
+    """
+    if not isinstance(name, str) or name not in probes:
+        raise ExperimentError("probe", f"unknown probe {str(name)[:60]!r}; known: {', '.join(sorted(probes))}")
+    probe, allowed = probes[name], taken(probes[name])
+    if not isinstance(arguments, Mapping) or len(json.dumps(arguments, default=str)) > MAX_ARGUMENTS:
+        raise ExperimentError("arguments", f"an object of at most {MAX_ARGUMENTS:,} characters is wanted")
+    for argument in arguments:
+        if argument not in allowed:
+            said = ", ".join(allowed) or "no arguments"
+            raise ExperimentError(str(argument)[:60], f"unknown argument; {name} takes {said}")
+    if "step" not in parameters(probe) and None not in (arguments.get("step"), arguments.get("position")):
+        raise ExperimentError("step", "a step stands for a position: give one of step and position, not both")
+    hints = get_type_hints(probe) | ({} if "step" in parameters(probe) else {"step": int | None})
+    checked = {key: _typed(key, hints[key], value) for key, value in arguments.items()}
+    for key, parameter in parameters(probe).items():
+        if parameter.default is inspect.Parameter.empty and key not in checked:
+            raise ExperimentError(key, f"{name} needs it; {name} takes {', '.join(allowed)}")
+    for key, count in (("layer", model.layers), ("head", model.heads)):
+        value = checked.get(key)
+        if value is not None and not 0 <= value < count:
+            raise ExperimentError(key, f"this model has {key}s 0 to {count - 1}, there is no {key} {value}")
+    return checked
+
+
+def answer(
+    probes: Probes, conversation: Conversation, name: str, arguments: Mapping[str, Any]
+) -> tuple[dict[str, Any], Any]:
+    """The arguments with turn and position filled in where they are known, and what the probe gives.
+
+    Raises `ExperimentError` for what is not there, `Refused` for what the model cannot show.
+    """
+    checked = check(probes, name, arguments, conversation.loaded.facts)
+    asked = _placed(conversation, probes[name], checked)
+    try:
+        return asked, probes[name](conversation, **asked)
+    except NoCandidate as error:
+        raise ExperimentError("step", str(error)) from error
+
+
+def read_argument(probe: Callable[..., Any], name: str, text: str) -> Any:
+    """An argument that was written as text: JSON, or the text itself where the probe wants one."""
+    if get_type_hints(probe).get(name) is str:
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ExperimentError(name, f"not valid JSON: {text[:60]!r}") from None
+
+
+def _typed(name: str, hint: Any, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        value = [replace_lone_surrogates(item) for item in value]
+    try:
+        return TypeAdapter(hint).validate_python(replace_lone_surrogates(value), strict=True)
+    except ValidationError as error:
+        raise ExperimentError(name, f"{error.errors()[0]['msg']}, got {str(value)[:60]!r}") from None
+
+
+def _placed(conversation: Conversation, probe: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """`turn` as a number, within range, and `step` in range; where it stands for a position, as that."""
+    named, trace = parameters(probe), conversation.trace
+    if "turn" not in named:
+        return arguments
+    asked = arguments.get("turn")
+    turn = max(0, trace.turns - 1) if asked is None else asked
+    rendered = trace.rendered(turn)
+    if rendered is None:
+        began = f"this run has turns 0 to {trace.turns - 1}" if trace.turns else "this run has no turn"
+        raise ExperimentError("turn", f"{began}, there is no turn {turn}")
+    stopped = trace.stopped(turn)
+    if stopped and stopped.reason == "error" and trace.prefilled(turn) is None:
+        raise ExperimentError(str(stopped.evidence.get("field", "")), str(stopped.evidence.get("message", "")))
+    placed, step = arguments | {"turn": turn}, arguments.get("step")
+    if step is None:
+        return placed
+    made = len(trace.steps(turn))
+    if not 0 <= step <= made:
+        raise ExperimentError("step", f"turn {turn} has steps 0 to {made} (the next one), there is no step {step}")
+    if "step" in named:
+        return placed
+    del placed["step"]
+    return placed | {"position": len(rendered.token_ids) + step - 1}
