@@ -40,18 +40,19 @@ class Block:
     feed_forward_norm: nn.Module
     after_attention: nn.Module | None
     after_feed_forward: nn.Module | None
+    multiplier: float  # what attention and the feed-forward give is multiplied by it (Granite); 1 for most
 
     def attention_contribution(self, mixed: torch.Tensor) -> torch.Tensor:
         """What attention adds to the stream [n, hidden], from its mixed values [n, heads, head_dim]."""
         added: torch.Tensor = self.output_projection(mixed.flatten(-2))
-        return self.after_attention(added) if self.after_attention else added
+        return self.multiplier * (self.after_attention(added) if self.after_attention else added)
 
     def feed_forward_contribution(self, stream: torch.Tensor) -> torch.Tensor:
         """What the feed-forward adds to the stream [n, hidden] as it stands after attention."""
         read = self.feed_forward_norm(stream)
         # Mixtures of experts take batches only.
         added: torch.Tensor = self.feed_forward(read.reshape(1, -1, read.shape[-1])).reshape(stream.shape)
-        return self.after_feed_forward(added) if self.after_feed_forward else added
+        return self.multiplier * (self.after_feed_forward(added) if self.after_feed_forward else added)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +126,7 @@ def _block(index: int, module: nn.Module) -> Block:
         else _needed(module, ("post_attention_layernorm", "ln_2"), f"second norm of layer {index}"),
         after_attention=after_attention,
         after_feed_forward=_child(module, ("post_feedforward_layernorm",)),
+        multiplier=float(getattr(module, "residual_multiplier", 1.0)),
     )
 
 

@@ -89,7 +89,7 @@ class Path:
     after: LinearNorm | None
     final: LinearNorm
     head: torch.Tensor  # [vocab, hidden]
-    scale: float
+    scale: float  # of the logits, and of what a block adds to the stream
 
     def direction(self, token_id: int) -> torch.Tensor:
         """[hidden] float32 whose product with a vector that the feed-forward gives is its effect on a token's logit."""
@@ -193,7 +193,7 @@ def _path(found: Inside, fired: Fired, layer: int) -> Path:
         after=None if after is None else linear_norm(after, fired.output.to(dtype)),
         final=linear_norm(parts.final_norm, found.stream[-1]),
         head=weight,
-        scale=parts.logit_scale,
+        scale=parts.logit_scale * parts.blocks[layer].multiplier,
     )
 
 

@@ -50,7 +50,7 @@ def _feed_forward(sheet: Sheet, normed: torch.Tensor) -> torch.Tensor:
 
 def _add(sheet: Sheet, stage: str, stream: torch.Tensor, added: torch.Tensor, model: torch.Tensor) -> torch.Tensor:
     """The stream with what a part adds; some families (Granite) scale every addition by one number."""
-    factor = float(getattr(sheet.seen.block.module, "residual_multiplier", 1.0))
+    factor = sheet.seen.block.multiplier
     return sheet.add(
         stage, stage, "sum" if factor == 1 else "scaled_sum", stream + added * factor, model, factor=factor
     )

@@ -12,7 +12,7 @@ from engine.probes.recompute import recompute
 from tests.engine.conversations import experiment, finish
 from tests.engine.models import tiny
 
-NAMES = ("llama", "qwen3", "gpt2", "mixed", "sliding", "capped")
+NAMES = ("llama", "qwen3", "gpt2", "mixed", "sliding", "capped", "multiplied")
 LONG = "the cat sat on the mat and then the dog sat there too"
 
 

@@ -21,7 +21,7 @@ from engine.probes.norms import norms
 from engine.probes.residual import residual
 from tests.engine.models import ROWS, tiny
 
-FAMILIES = ["llama", "qwen3", "gpt2", "mixed", "sliding", "capped"]
+FAMILIES = ["llama", "qwen3", "gpt2", "mixed", "sliding", "capped", "multiplied"]
 SAMPLED = {"temperature": 0.8, "top_k": 30, "seed": 3}
 FACTS = json.loads((Path(__file__).parents[2] / "golden" / "facts.json").read_text(encoding="utf-8"))
 
@@ -47,7 +47,8 @@ def oracle(loaded: LoadedModel, ids: list[int]) -> np.ndarray:
     parts = anatomy(loaded.model)
     with torch.inference_mode():
         output = loaded.model(torch.tensor([ids]), output_hidden_states=True, use_cache=False)
-        early = [parts.head(parts.final_norm(state[0])) for state in output.hidden_states[:-1]]
+        divisor = getattr(loaded.model.config, "logits_scaling", 1.0)  # Granite
+        early = [parts.head(parts.final_norm(state[0])) / divisor for state in output.hidden_states[:-1]]
         cap = getattr(loaded.model.config, "final_logit_softcapping", None)
         early = [row if cap is None else cap * torch.tanh(row / cap) for row in early]
         return torch.stack([*early, output.logits[0]]).numpy()
