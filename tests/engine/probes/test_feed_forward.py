@@ -143,7 +143,7 @@ def test_a_neuron_s_tokens_are_those_whose_logits_fall_when_it_is_taken_away(nam
             read = parts.final_norm.weight * column / end.pow(2).mean().sqrt()
         else:
             read = (parts.final_norm(end) / end) * column
-        effects = parts.head.weight @ read
+        effects = block.multiplier * parts.logit_scale * (parts.head.weight @ read)
     np.testing.assert_allclose(found.raised[0], effects.topk(TOKENS).values, atol=2e-3, rtol=2e-3)
     np.testing.assert_allclose(found.lowered[0], effects.topk(TOKENS, largest=False).values, atol=2e-3, rtol=2e-3)
     np.testing.assert_allclose(effects[found.raised_ids[0]], found.raised[0], atol=2e-3, rtol=2e-3)
