@@ -39,14 +39,20 @@ def checks(view: View) -> list[Station]:
 def select(view: View) -> list[Check]:
     """Every check that the selected step and the results at hand allow."""
     step = view.nearest_step
-    found = list(_step_checks(step, view.facts)) if step else []
+    found = list(_step_checks(step, view.facts, _window(view))) if step else []
     return [*found, *_inside_checks(view), *_asked_checks(view)]
 
 
-def _step_checks(step: Stepped, facts: ModelFacts) -> Iterator[Check]:
+def _window(view: View) -> int | None:
+    """Tokens that a sliding window holds; None where nothing leaves the cache."""
+    context = view.trace.experiment.context if view.trace else None
+    return context.max_tokens if context and context.strategy == "sliding_window" else None
+
+
+def _step_checks(step: Stepped, facts: ModelFacts, window: int | None) -> Iterator[Check]:
     yield bytes_check(step, facts)
-    yield positions_check(step)
-    yield mask_check(step)
+    yield positions_check(step, window)
+    yield mask_check(step, window)
     yield stages_check(step)
     if step.draw is not None:
         yield draw_check(step, step.draw)
@@ -59,18 +65,25 @@ def bytes_check(step: Stepped, facts: ModelFacts) -> Check:
     return Check(say.text("bytes"), step.kv_bytes == formula, detail)
 
 
-def positions_check(step: Stepped) -> Check:
-    """F = prompt + sampled − 1 against the positions in the cache. The step stands at position prompt + step."""
-    say, expected = words("checks"), step.position
+def positions_check(step: Stepped, window: int | None = None) -> Check:
+    """F = prompt + sampled − 1 against the positions in the cache. The step stands at position prompt + step.
+
+    A sliding window holds no more than its size.
+    """
+    say, expected = words("checks"), min(step.position, window or step.position)
     detail = say.text("positions_said", held=step.kv_tokens, expected=expected)
     return Check(say.text("positions"), step.kv_tokens == expected, detail)
 
 
-def mask_check(step: Stepped) -> Check:
-    """The attention mask covers the whole context that the forward saw."""
-    say, mask = words("checks"), step.shapes["attention_mask"][-1]
-    detail = say.text("mask_said", mask=mask, context=step.position)
-    return Check(say.text("mask"), mask == step.position, detail)
+def mask_check(step: Stepped, window: int | None = None) -> Check:
+    """The attention mask covers the whole context that the forward saw, or all that a sliding window holds of it.
+
+    Where a window's cache is built anew, the mask has a row for each position and begins earlier.
+    """
+    say, shape = words("checks"), step.shapes["attention_mask"]
+    mask, expected = shape[-1], min(step.position, window or step.position)
+    detail = say.text("mask_said", mask=mask, context=expected)
+    return Check(say.text("mask"), mask == expected or (len(shape) > 2 and mask > expected), detail)
 
 
 def stages_check(step: Stepped) -> Check:

@@ -34,6 +34,11 @@ def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[s
             "seed": whole(form["seed"]),
         },
         "stop": {"max_new_tokens": whole(form["max_new_tokens"]), "stop_strings": lines(form["stop_strings"])},
+        "context": {
+            "strategy": form["strategy"],
+            "max_tokens": whole(form["max_tokens"]) or None,
+            "positions": form["positions"],
+        },
         "obey_marks_in_content": form["obey_marks_in_content"],
         "mistake": None if form["mistake"] == "none" else form["mistake"],
     }
@@ -68,6 +73,9 @@ def form_values(experiment: Experiment) -> dict[str, Any]:
         "stop_strings": "\n".join(experiment.stop.stop_strings),
         "grammar_kind": experiment.grammar.kind if experiment.grammar else "none",
         "grammar_source": experiment.grammar.source if experiment.grammar else "",
+        "strategy": experiment.context.strategy,
+        "max_tokens": experiment.context.max_tokens or 0,
+        "positions": experiment.context.positions,
         "use_template": experiment.messages is not None,
         "system_prompt": system,
         "obey_marks_in_content": experiment.obey_marks_in_content,

@@ -9,6 +9,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from components.compose import compose, form_part, transcript
+from components.context.ways import every_way
 from components.copy import words
 from components.panel import FIGURES, OPERATIONS, View
 from components.visit import Visit
@@ -23,10 +24,8 @@ log = logging.getLogger(__name__)
 
 #: Results of probes that are kept for a visit.
 REMEMBERED = 16
-
 #: New tokens of the answer that is made for comparison, without a chat template.
 RAW_TOKENS = 40
-
 
 #: Probes that are asked about the selected step, or about the selected head; the others look at the whole turn.
 OF_ONE_STEP = frozenset({"uncached"})
@@ -153,8 +152,10 @@ class Desk:
         if probe == "without_template":
             visit.results[probe] = self.runtime.complete(self._raw(visit))
             return
-        view = self.view(visit)
-        self._probe(visit, probe, **self._about(probe, view))
+        if probe == "policies":
+            visit.results[probe] = every_way(partial(self._probe, visit))
+            return
+        self._probe(visit, probe, **self._about(probe, self.view(visit)))
 
     def close(self, session_id: str) -> None:
         self.runtime.close(session_id)

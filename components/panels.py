@@ -1,6 +1,7 @@
 """The panels, in the groups of the rail."""
 
 from components.attention import panel as attention
+from components.context import panel as context
 from components.embedding import panel as embedding
 from components.feed_forward import panel as feed_forward
 from components.kv_cache import panel as kv_cache
@@ -16,7 +17,7 @@ from components.tensors import panel as tensors
 from components.tokens import panel as tokens
 
 #: The life of a token, in the order of the pipeline.
-TOKEN = (prompt, tokens, tensors, sampling, stopping, kv_cache, run_table)
+TOKEN = (prompt, context, tokens, tensors, sampling, stopping, kv_cache, run_table)
 
 #: What is between the tensors and the logits.
 INSIDE = (model, embedding, residual, layer, attention, feed_forward, lens)

@@ -3,17 +3,20 @@
 The controls have no limits of their own: the experiment's validation names the field and what is allowed.
 """
 
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 
 from components.compose import form_values
 from components.copy import words
 from engine.experiment import Experiment
+from engine.values import Strategy
 
 GRAMMARS = ("none", "json_schema", "regex", "lark")
 MISTAKES = ("none", "mask_not_extended", "history_reencoded", "eos_not_watched")
 ORDERS = ("transformers", "llama.cpp", "custom")
+STRATEGIES = get_args(Strategy)
+POSITIONS = ("go_on", "restart")
 
 
 class SettingsForm:
@@ -47,6 +50,11 @@ class SettingsForm:
             self._text("stop_strings", lines=2)
             self._choice("grammar_kind", GRAMMARS)
             self._text("grammar_source", lines=4)
+        with gr.Accordion(self._say.text("context"), open=False, elem_classes="fold"):
+            self._choice("strategy", STRATEGIES)
+            with gr.Group(elem_classes="settings"):
+                self._number("max_tokens", 1)
+            self._choice("positions", POSITIONS)
         with gr.Accordion(self._say.text("template_and_mistakes"), open=False, elem_classes="fold"):
             self._text("system_prompt", lines=2)
             self._check("use_template")

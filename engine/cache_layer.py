@@ -19,10 +19,19 @@ class SpareLayer(DynamicLayer):
     def __init__(self) -> None:
         super().__init__()
         self._room: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._start = 0  # of what is held, in the room
+
+    def evict(self, count: int) -> None:
+        """Forget the first `count` positions; the others stay where they are."""
+        if self.keys is None or self.values is None:
+            return
+        self.keys, self.values = self.keys[..., count:, :], self.values[..., count:, :]
+        if self._room is not None:
+            self._start += count
 
     def share(self) -> None:
         """Let others look at what is held: the next position goes to room of its own, and theirs stays as it is."""
-        self._room = None
+        self._room, self._start = None, 0
 
     def update(
         self,
@@ -36,17 +45,18 @@ class SpareLayer(DynamicLayer):
             self.lazy_initialization(key_states, value_states)
         held = self.get_seq_length()
         total = held + key_states.shape[-2]
-        if self._room is None or self._room[0].shape[-2] < total:
-            self._room = self._new_room(key_states, value_states, held, total + SPARE)
+        if self._room is None or self._room[0].shape[-2] < self._start + total:
+            self._room, self._start = self._new_room(key_states, value_states, held, total + SPARE), 0
         keys, values = self._room
-        keys[..., held:total, :] = key_states
-        values[..., held:total, :] = value_states
-        self.keys, self.values = keys[..., :total, :], values[..., :total, :]
+        start, end = self._start, self._start + total
+        keys[..., start + held : end, :] = key_states
+        values[..., start + held : end, :] = value_states
+        self.keys, self.values = keys[..., start:end, :], values[..., start:end, :]
         return self.keys, self.values
 
     def reset(self) -> None:
         """Forget every position and give the room back."""
-        self._room = None
+        self._room, self._start = None, 0
         super().reset()
 
     def _new_room(

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from engine import kv_cache
+from engine.context.fit import fit
+from engine.context.window import overlap
 from engine.decode import Turn
 from engine.experiment import Experiment, ExperimentError, Forced, parse_experiment
-from engine.history import render_turn
 from engine.limits import check_id, check_prompt
 from engine.model import LoadedModel
 from engine.trace import Event, Parted, Stepped, Stopped, Trace
@@ -57,6 +58,16 @@ class Conversation:
     @property
     def cache_bytes(self) -> int:
         return self.turn.kv_bytes if self.turn else 0
+
+    @property
+    def cache_budget(self) -> int | None:
+        """Bytes that a turn's cache may take."""
+        return self._cache_budget
+
+    @property
+    def random_state(self) -> torch.Tensor:
+        """The state of the run's generator before its next draw."""
+        return self._generator.get_state()
 
     def advance(self) -> tuple[Event, ...]:
         """The next piece of work, at most one forward; () when nothing is left to do.
@@ -176,24 +187,32 @@ class Conversation:
             events += self.turn.step(self.experiment.forced_token(self._index, len(self.turn.answer)))
 
     def _begin_turn(self, events: list[Event]) -> None:
-        """Render the history, keep what the cache has of it, compute the rest."""
+        """Render the history, drop what does not fit, keep what the cache has of the rest, compute what it lacks."""
         former, self.turn = self.turn, None
         self._index += 1
-        rendered = render_turn(self.loaded, self.trace, self._index)
-        prompt_ids = rendered.token_ids.tolist()
-        cached = former.cached_ids if former else ()
+        fed = fit(self.loaded, self.trace, self._index, cache_budget=self._cache_budget)
+        if fed.refusal is not None:
+            events.append(fed.rendered)
+            raise fed.refusal
+        prompt_ids = fed.rendered.token_ids.tolist()
+        held = former.kv_tokens if former else 0
+        skipped, cached = overlap(former, fed.window)
         common = kv_cache.common_prefix(cached, prompt_ids)
         # The last position is always computed: its logits are what the first step needs.
         reused = min(common, len(prompt_ids) - 1)
         cache = former.cache if former and reused > 0 else None
-        if cache is None or not kv_cache.cut_back(cache, reused):
+        if cache is None or not kv_cache.cut_back(cache, skipped + reused):
             cache, reused = None, 0
+        else:
+            kv_cache.evict(cache, skipped)
         parted = None
         if common < min(len(cached), len(prompt_ids)):
             parted = Parted(common, cached_id=cached[common], new_id=prompt_ids[common])
-        events.append(replace(rendered, reused=reused, parted=parted))
-        check_prompt(self.experiment, self.loaded.facts, len(prompt_ids), self._cache_budget)
-        self.turn = Turn(self.loaded, self.experiment, self._index, prompt_ids, cache, self._generator)
+        events += fed.events(cached=held, reused=reused, parted=parted)
+        window = fed.window.begun(self.trace, self._index, reused) if fed.window else None
+        offset = window.offset if window else 0
+        check_prompt(self.experiment, self.loaded.facts, len(prompt_ids), self._cache_budget, offset=offset)
+        self.turn = Turn(self.loaded, self.experiment, self._index, prompt_ids, cache, self._generator, window)
         events.append(self.turn.prefill())
 
     def _drop_last_event(self) -> None:

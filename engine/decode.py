@@ -8,13 +8,14 @@ import torch
 from transformers import Cache
 
 from engine import kv_cache
+from engine.context.window import Window, feed
 from engine.experiment import Experiment, ExperimentError
 from engine.limits import check_id, context_limit
 from engine.model import LoadedModel
 from engine.stages.candidates import best_eos, follow
 from engine.stages.detokenizer import Detokenizer, State
-from engine.stages.forward import forward
-from engine.stages.inputs import make_inputs
+from engine.stages.forward import Forwarded, forward
+from engine.stages.inputs import Inputs, make_inputs
 from engine.stages.processors import build_chain
 from engine.stages.sampling import draw, greedy
 from engine.stages.snapshots import NoCandidate, Snapshot
@@ -57,12 +58,15 @@ class Turn:
         prompt_ids: Sequence[int],
         cache: Cache | None,
         generator: torch.Generator,
+        window: Window | None = None,
     ) -> None:
         """Build the chain. Raises `ExperimentError` for a grammar that does not compile or ids out of range."""
         self.index = index
         self.prompt_ids = tuple(prompt_ids)
         self.answer: list[int] = []
         self.cache = cache
+        self.window = window
+        self.gone = 0  # tokens of this context that have left the window
         self._loaded = loaded
         self._experiment = experiment
         self._generator = generator
@@ -75,7 +79,7 @@ class Turn:
             experiment, loaded.facts, loaded.tokenizer, prompt_ids=self.prompt_ids, device=loaded.device
         )
         self._rule = StopRule(
-            prompt_tokens=len(self.prompt_ids),
+            prompt_tokens=len(self.prompt_ids) + (window.offset if window else 0),
             max_new_tokens=experiment.stop.max_new_tokens,
             context=context_limit(experiment, loaded.facts),
             eos_ids=() if experiment.mistake == "eos_not_watched" else loaded.facts.eos_ids,
@@ -140,8 +144,8 @@ class Turn:
         self._detokenizer.restore(before.text)
         self.answer.pop()
         self._context = self._context[:, :-1]
-        fed = max(0, len(self.answer) - 1)
-        if self.cache is not None and not kv_cache.cut_back(self.cache, len(self.prompt_ids) + fed):
+        # What has left a window does not come back: the next forward builds what stood there then.
+        if self.cache is not None and (self.gone or not kv_cache.cut_back(self.cache, self.fed)):
             self.cache = None
 
     @property
@@ -171,11 +175,23 @@ class Turn:
     @property
     def cached_ids(self) -> tuple[int, ...]:
         """The ids whose positions the cache holds."""
-        return (*self.prompt_ids, *self.answer)[: self.kv_tokens]
+        return (*self.prompt_ids, *self.answer)[self.gone : self.gone + self.kv_tokens]
+
+    @property
+    def fed(self) -> int:
+        """Tokens of the context that were fed: all but the newest of the answer."""
+        return len(self.prompt_ids) + max(0, len(self.answer) - 1)
+
+    def refill(self) -> None:
+        """Build the cache of a window anew, as it was when it was given back."""
+        if self.window is not None:
+            self._compute_windowed(self.window, (*self.prompt_ids, *self.answer)[: self.fed])
 
     def _compute(self) -> Computed:
         """One forward over every position that the cache lacks: the whole prompt, or the one newest token."""
         ids = (*self.prompt_ids, *self.answer)
+        if self.window is not None:
+            return self._compute_windowed(self.window, ids)
         mistake = self._experiment.mistake if self.answer else None
         if mistake == "history_reencoded":
             self.cache = None
@@ -189,10 +205,22 @@ class Turn:
             mask_length=len(self.prompt_ids) if mistake == "mask_not_extended" else None,
         )
         result = forward(self._loaded.model, inputs, self.cache)
+        return self._computed(result, inputs, past)
+
+    def _compute_windowed(self, window: Window, ids: tuple[int, ...]) -> Computed:
+        """The same in a sliding window, whose oldest tokens have left."""
+        fed = feed(window, ids, len(self.prompt_ids), self.cache, self.gone, self._loaded)
+        self.cache, self.gone = fed.cache, fed.gone
+        result = forward(self._loaded.model, fed.inputs, fed.cache)
+        kv_cache.evict(fed.cache, fed.evict)
+        return self._computed(result, fed.inputs, fed.past)
+
+    def _computed(self, result: Forwarded, inputs: Inputs, first: int) -> Computed:
         shapes = inputs.shapes | {"logits": result.shape}
         if self.cache is not None:
             shapes |= kv_cache.first_shapes(self.cache)
-        return Computed(result.logits, shapes, past, len(ids) - 1, result.seconds)
+        last = len(self.prompt_ids) + len(self.answer) - 1
+        return Computed(result.logits, shapes, first, last, result.seconds)
 
     def _next_logits(self) -> Computed:
         if self.answer or self._own is None:

@@ -8,7 +8,9 @@ import json
 from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
+
+from engine.values import Context, Value
 
 MAX_JSON_BYTES = 1_000_000
 
@@ -83,12 +85,6 @@ BadWord = Annotated[str, StringConstraints(min_length=1, max_length=100), _Clean
 GrammarSource = Annotated[str, StringConstraints(min_length=1, max_length=20_000), _Cleaned]
 OwnOrder = Annotated[tuple[ProcessorName, ...], Field(max_length=len(TRANSFORMERS_ORDER), fail_fast=True)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-
-
-class Value(BaseModel):
-    """Base of every part of an experiment: frozen, no unknown fields, finite numbers only."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Message(Value):
@@ -168,13 +164,6 @@ class Stop(Value):
     stop_strings: Annotated[tuple[StopText, ...], Field(max_length=16, fail_fast=True)] = ()
 
 
-class Context(Value):
-    """What may be in the context: nothing is dropped, and a prompt over `max_tokens` is refused."""
-
-    strategy: Literal["none"] = "none"
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-
-
 class Forced(Value):
     """A token that a person chose: it replaces the draw at that step of that turn."""
 
@@ -214,6 +203,10 @@ class Experiment(Value):
             raise ValueError("give exactly one of 'messages' and 'prompt'")
         if self.prompt is not None and self.follow_ups:
             raise ValueError("'follow_ups' need 'messages': a raw prompt has no turns")
+        if self.prompt is not None and self.context.strategy not in ("none", "sliding_window"):
+            raise ValueError(f"the strategy {self.context.strategy!r} needs 'messages': a raw prompt has none to drop")
+        if self.context.strategy == "sliding_window" and self.mistake in ("mask_not_extended", "history_reencoded"):
+            raise ValueError(f"the mistake {self.mistake!r} cannot be watched in a sliding window")
         if self.grammar:
             _require_in_order(["grammar"], self.sampling.order_names)
         return self

@@ -1,5 +1,7 @@
 """What a turn is fed: the whole history so far, as messages, as one text and as tokens."""
 
+from collections.abc import Sequence
+
 from engine.experiment import ExperimentError, Message
 from engine.model import LoadedModel
 from engine.stages.template import TemplateError, render, render_raw
@@ -18,8 +20,8 @@ def messages_of(trace: Trace, turn: int) -> list[Message]:
     return messages
 
 
-def render_turn(loaded: LoadedModel, trace: Trace, turn: int) -> Rendered:
-    """A turn's context as text and tokens; nothing is said yet of the cache.
+def render_turn(loaded: LoadedModel, trace: Trace, turn: int, messages: Sequence[Message] | None = None) -> Rendered:
+    """A turn's whole history, or these messages in its place, as text and tokens; nothing is said yet of the cache.
 
     Raises `ExperimentError` where the model's template refuses the messages.
     """
@@ -28,7 +30,7 @@ def render_turn(loaded: LoadedModel, trace: Trace, turn: int) -> Rendered:
         rendered = render_raw(experiment.prompt)
     else:
         try:
-            rendered = render(tokenizer, messages_of(trace, turn))
+            rendered = render(tokenizer, messages_of(trace, turn) if messages is None else messages)
         except TemplateError as error:
             raise ExperimentError("messages", str(error)) from error
     tokens = tokenise(

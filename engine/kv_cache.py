@@ -125,6 +125,27 @@ def cut_back(cache: Cache, count: int) -> bool:
     return True
 
 
+def reason_against_evicting(cache: Cache) -> str | None:
+    """Why the oldest positions of the cache cannot be forgotten while the others stay; None when they can."""
+    for index, layer in enumerate(cache.layers):
+        kind = layer_kind(layer)
+        if kind == "stateful":
+            return f"layer {index} keeps a running state, from which nothing can be taken out"
+        if kind == "sliding":
+            return f"layer {index} has a window of its own, {_window(layer)} positions long"
+    return None
+
+
+def evict(cache: Cache, count: int) -> None:
+    """Forget the first `count` positions, in place. Raises ValueError with the reason where that cannot be."""
+    reason = reason_against_evicting(cache) if count else None
+    if reason is not None:
+        raise ValueError(reason)
+    for layer in cache.layers:
+        if count and isinstance(layer, SpareLayer):
+            layer.evict(count)
+
+
 def slice_cache(cache: Cache, count: int) -> Cache:
     """A second cache that holds the first `count` positions, as views of this one's tensors: nothing is copied.
 

@@ -1,5 +1,7 @@
 """What a model can be asked for: ids it has, prompts that fit, caches within a budget."""
 
+import sys
+
 from engine.experiment import Experiment, ExperimentError
 from engine.facts import ModelFacts
 
@@ -11,15 +13,31 @@ def check_id(token_id: int, facts: ModelFacts, path: str) -> None:
 
 
 def context_limit(experiment: Experiment, facts: ModelFacts) -> int:
-    """Positions that prompt and answer may take: the model's context, or less where the experiment says so."""
-    asked = experiment.context.max_tokens
+    """Positions that prompt and answer may take: the model's context, or less where the experiment says so.
+
+    A strategy that drops what is too long limits the prompt alone. In a window whose positions start again an answer
+    never comes to the end of them.
+    """
+    context = experiment.context
+    if context.strategy == "sliding_window" and context.positions == "restart":
+        return sys.maxsize
+    asked = context.max_tokens if context.strategy == "none" else None
     return facts.context if asked is None else min(asked, facts.context)
 
 
-def check_prompt(experiment: Experiment, facts: ModelFacts, prompt_tokens: int, cache_budget: int | None) -> None:
+def held_limit(experiment: Experiment, facts: ModelFacts) -> int:
+    """Positions that the cache comes to hold at most."""
+    asked = experiment.context.max_tokens if experiment.context.strategy == "sliding_window" else None
+    return min(context_limit(experiment, facts), facts.context, asked or facts.context)
+
+
+def check_prompt(
+    experiment: Experiment, facts: ModelFacts, prompt_tokens: int, cache_budget: int | None, *, offset: int = 0
+) -> None:
     """Raise `ExperimentError`, with both numbers, for a prompt that is empty, over the context, or over the budget.
 
-    `cache_budget` limits in bytes what the turn may come to hold in the KV cache, by formula.
+    `cache_budget` limits in bytes what the turn may come to hold in the KV cache, by formula. `offset` is the position
+    of the prompt's first token.
     """
     path = "prompt" if experiment.messages is None else "messages"
     if prompt_tokens == 0:
@@ -28,9 +46,14 @@ def check_prompt(experiment: Experiment, facts: ModelFacts, prompt_tokens: int, 
     if prompt_tokens > limit:
         whose = "the model's context" if limit == facts.context else "context.max_tokens"
         raise ExperimentError(path, f"the prompt has {prompt_tokens} tokens, {whose} holds {limit}; shorten it")
+    if offset + prompt_tokens > limit:
+        raise ExperimentError(
+            "context.positions",
+            f"positions that go on would reach {offset + prompt_tokens}, the model has {limit}; let them start again",
+        )
     if cache_budget is None:
         return
-    forwarded = min(prompt_tokens + experiment.stop.max_new_tokens - 1, limit)
+    forwarded = min(prompt_tokens + experiment.stop.max_new_tokens - 1, held_limit(experiment, facts))
     needed = facts.kv_bytes(forwarded)
     if needed > cache_budget:
         raise ExperimentError(

@@ -57,6 +57,12 @@ def check_ids(trace: Trace, facts: ModelFacts, cache_budget: int | None = None) 
         for token_id in ids:
             if type(token_id) is not int or not 0 <= token_id < facts.vocab_rows:
                 raise ExperimentError("events", f"token ids of this model go up to {facts.vocab_rows - 1}")
+        truncated = trace.truncated(turn)
+        offset = truncated.offset if truncated else 0
+        if type(offset) is not int or not 0 <= offset <= facts.context:
+            raise ExperimentError("events", f"turn {turn} begins beyond the {facts.context} positions of this model")
+        if rendered and (type(rendered.reused) is not int or not 0 <= rendered.reused <= rendered.token_ids.size):
+            raise ExperimentError("events", f"turn {turn} reuses more positions than its prompt has")
         if len(ids) > facts.context:
             raise ExperimentError("events", f"turn {turn} has {len(ids)} tokens, the context holds {facts.context}")
         if cache_budget is not None and facts.kv_bytes(len(ids)) > cache_budget:

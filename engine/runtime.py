@@ -24,6 +24,7 @@ from engine.probes.model import model
 from engine.probes.norms import norms
 from engine.probes.padding import padding
 from engine.probes.parity import parity
+from engine.probes.policy import policy
 from engine.probes.positions import positions
 from engine.probes.relative_phase import relative_phase
 from engine.probes.residual import residual
@@ -51,6 +52,7 @@ PROBES: dict[str, Callable[..., Any]] = {
     "norms": norms,
     "padding": padding,
     "parity": parity,
+    "policy": policy,
     "positions": positions,
     "relative_phase": relative_phase,
     "residual": residual,

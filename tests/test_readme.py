@@ -12,8 +12,9 @@ import pytest
 from pydantic import BaseModel
 
 from engine.catalog import load_catalog
-from engine.experiment import Context, Experiment, Forced, Grammar, Message, Sampling, Stop, parse_experiment
-from engine.trace import Draw, EosScore, Event, Parted, Span, Stage, StopReason
+from engine.experiment import Experiment, Forced, Grammar, Message, Sampling, Stop, parse_experiment
+from engine.trace import Draw, EosScore, Event, Parted, Portion, Span, Stage, StopReason, Summary
+from engine.values import Context
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / name for name in ("README.md", "docs/architecture.md", "docs/api.md", "CHANGELOG.md")]
@@ -133,7 +134,16 @@ def test_every_field_of_an_event_is_told(event: type) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "part"), [("a span", Span), ("parted", Parted), ("a stage", Stage), ("draw", Draw), ("eos", EosScore)]
+    ("row", "part"),
+    [
+        ("a span", Span),
+        ("parted", Parted),
+        ("a stage", Stage),
+        ("draw", Draw),
+        ("eos", EosScore),
+        ("a portion", Portion),
+        ("a summary", Summary),
+    ],
 )
 def test_every_part_of_an_event_is_told(row: str, part: type) -> None:
     (told,) = rows("Trace")[row]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LIGHT = {"trace", "trace_json", "experiment", "facts", "numerics", "refusals"}  # of the engine: numpy and pydantic only
+#: Of the engine: numpy and pydantic only.
+LIGHT = {"values", "trace", "trace_json", "experiment", "facts", "numerics", "refusals"}
 SOURCES = sorted(
     path for folder in ("engine", "components", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
 )

@@ -76,9 +76,10 @@ def notes(view: View, step: Stepped) -> list[Group]:
         fed = say.text(
             "fed_token", fed=visible_bytes(before.token_bytes), at=before.position, kv_tokens=step.kv_tokens, **chosen
         )
-    count = say.text(
-        "count", prompt=step.position - step.step, sampled=step.step + 1, kv_tokens=step.kv_tokens, **chosen
-    )
+    count = say.text("count", prompt=step.position - step.step, sampled=step.step + 1, fed=step.position, **chosen)
+    gone = step.position - step.kv_tokens
+    if gone > 0 and view.trace.experiment.context.strategy == "sliding_window":
+        count = f"{count} {say.text('count_gone', gone=gone, kv_tokens=step.kv_tokens)}"
     return [
         Group((), label=say.text("fed_title", step=step.step), note=fed, as_text=True),
         Group(

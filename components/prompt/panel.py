@@ -154,7 +154,7 @@ def parts_value(rendered: Rendered, parts: Sequence[Part], trace: Trace, *, posi
         rows.append(
             [
                 Cell(part.role, tone=role_colour(part.role)),
-                say.text(_author(part, trace)),
+                say.text(_author(part, trace, rendered.turn)),
                 str(characters),
                 tokens,
                 extent,
@@ -211,9 +211,12 @@ def _note(part: Part) -> str:
     return words(STATION).text("default_system" if part.has_content else "generation_prompt")
 
 
-def _author(part: Part, trace: Trace) -> str:
+def _author(part: Part, trace: Trace, turn: int) -> str:
     if part.message is None:
         return "by_template" if trace.experiment.prompt is None else "by_you"
+    cut = trace.truncated(turn)
+    if cut is not None and cut.summary and part.message > max(portion.message or 0 for portion in cut.portions):
+        return "by_app" if part.role == "user" else "by_model_now"
     given = len(trace.experiment.messages or ())
     return "by_model" if part.role == "assistant" and part.message >= given else "by_you"
 

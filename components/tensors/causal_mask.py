@@ -19,21 +19,26 @@ def causal_mask(top: int, bottom: int, left: int, right: int) -> npt.NDArray[np.
     return (np.arange(left, right) <= np.arange(top, bottom)[:, None]).astype(np.float32)
 
 
-def mask_values(first: int, data: Sequence[bytes], mask_length: int, position: int) -> list[dict[str, Any]]:
+def mask_values(
+    first: int, data: Sequence[bytes], mask_length: int, position: int, *, gone: int = 0
+) -> list[dict[str, Any]]:
     """A remark and the mask of the positions fed, from `first` on, against all, whose tokens are `data`.
 
     At most MAX_SIDE positions a side, around `position`. Those from `mask_length` on, beyond the attention mask's end,
-    are hidden: transformers takes them for padding.
+    are hidden: transformers takes them for padding. The first `gone` have left a sliding window and have no column.
     """
     say, end = words("tensors"), len(data)
     top, bottom = _around(first, end, position)
     left, right = _around(0, end, position)
     matrix = causal_mask(top, bottom, left, right)
-    matrix[:, max(0, mask_length - left) :] = 0
+    matrix[:, max(0, gone + mask_length - left) :] = 0
+    matrix[:, : max(0, gone - left)] = 0
     rows, columns = matrix.shape
     sentences = [say.text("mask_row" if end - first == 1 else "mask_all")]
-    if mask_length < end:
+    if gone + mask_length < end:
         sentences = [say.text("mask_hidden", first=mask_length, last=end - 1)]
+    if gone:
+        sentences.append(say.text("mask_gone", last=gone - 1))
     if (rows, columns) != (end - first, end):
         sentences.append(say.text("mask_cut", rows=rows, columns=columns, all_rows=end - first, all_columns=end))
     remark = token_strip.value([Group([], note=" ".join(sentences), as_text=True)])

@@ -35,6 +35,8 @@ class Forward:
     data: tuple[bytes, ...]  # [last + 1]
     shapes: dict[str, Shape]
     cached: int  # positions in the cache after it
+    told: int = 0  # the position that the model is told of the first token fed, less `first`
+    gone: int = 0  # tokens of the context that have left a sliding window
 
     @property
     def fed(self) -> int:
@@ -67,8 +69,8 @@ def render(view: View) -> list[Any]:
     return [
         inputs_value(forward, position, turn=view.cursor.turn),
         versus_value(prefilled, _decode_step(view)),
-        count_value(rendered, view.nearest_step),
-        *mask_values(forward.first, forward.data, forward.shapes["attention_mask"][-1], position),
+        count_value(rendered, view.nearest_step, gone=forward.gone),
+        *mask_values(forward.first, forward.data, forward.shapes["attention_mask"][-1], position, gone=forward.gone),
         *padding_values(view.results.get("padding"), view.facts),
     ]
 
@@ -84,12 +86,17 @@ def select(view: View) -> Forward | None:
     if rendered is None or prefilled is None:
         return None
     step = view.step
+    truncated = trace.truncated(view.cursor.turn) if trace else None
+    told = truncated.offset if truncated else 0
     if step is None or step.step == 0:
         ids, data = _context(rendered, view.steps[:0])
-        return Forward(None, prefilled.first, prefilled.last, ids, data, prefilled.shapes, prefilled.kv_tokens)
+        return Forward(None, prefilled.first, prefilled.last, ids, data, prefilled.shapes, prefilled.kv_tokens, told)
     ids, data = _context(rendered, view.steps[: step.step])
     fed = step.shapes["input_ids"][-1]
-    return Forward(step.step, len(ids) - fed, len(ids) - 1, ids, data, step.shapes, step.kv_tokens)
+    gone = len(ids) - step.kv_tokens if trace and trace.experiment.context.strategy == "sliding_window" else 0
+    if trace and trace.experiment.context.positions == "restart":
+        told = -gone  # what stays is counted from 0 again
+    return Forward(step.step, len(ids) - fed, len(ids) - 1, ids, data, step.shapes, step.kv_tokens, told, gone)
 
 
 def inputs_value(forward: Forward, position: int, *, turn: int) -> dict[str, Any]:
@@ -105,7 +112,7 @@ def inputs_value(forward: Forward, position: int, *, turn: int) -> dict[str, Any
     values = {
         "input_ids": elided([str(i) for i in forward.ids[forward.first :]], at),
         "attention_mask": _mask_values(forward),
-        "position_ids": elided([str(p) for p in range(forward.first, forward.last + 1)], at),
+        "position_ids": elided([str(p + forward.told) for p in range(forward.first, forward.last + 1)], at),
     }
     rows: list[list[Cell | str]] = [
         [name, shape_text(forward.shapes[name]), values.get(name, ""), say.text(name)]
@@ -135,8 +142,8 @@ def versus_value(prefilled: Prefilled, step: Stepped | None) -> dict[str, Any]:
     return table.value(columns, rows, caption=say.text("versus_said"))
 
 
-def count_value(rendered: Rendered, step: Stepped | None) -> dict[str, Any]:
-    """F = prompt + sampled − 1, beside the positions that the cache really holds."""
+def count_value(rendered: Rendered, step: Stepped | None, *, gone: int = 0) -> dict[str, Any]:
+    """F = prompt + sampled − 1, beside the positions that the cache really holds; `gone` have left a window."""
     say = words(STATION)
     columns = [Column(say.text("col_what")), Column(say.text("col_number"), align="right")]
     prompt, sampled = len(rendered.token_ids), step.step + 1 if step else 0
@@ -144,14 +151,16 @@ def count_value(rendered: Rendered, step: Stepped | None) -> dict[str, Any]:
     if step is None:
         return table.value(columns, rows)
     fed = prompt + sampled - 1
-    agree = fed == step.kv_tokens
+    agree = fed - gone == step.kv_tokens
     rows += [
         [say.text("sampled_tokens"), f"+ {sampled}"],
         [say.text("not_fed"), "− 1"],
         [say.text("fed_tokens"), f"= {fed}"],
         [say.text("cache_tokens"), Cell(str(step.kv_tokens), tone="ok" if agree else "warn")],
     ]
-    return table.value(columns, rows, caption=say.text("count_said", prompt=prompt, sampled=sampled, fed=fed))
+    said = say.text("count_said", prompt=prompt, sampled=sampled, fed=fed)
+    left = "" if gone == 0 else " " + say.text("count_gone", gone=gone, held=step.kv_tokens)
+    return table.value(columns, rows, caption=said + left)
 
 
 def shape_text(shape: Shape) -> str:
@@ -192,7 +201,7 @@ def _decode_step(view: View) -> Stepped | None:
 
 def _mask_values(forward: Forward) -> str:
     length = forward.shapes["attention_mask"][-1]
-    key = "all_ones" if length > forward.last else "mask_short"
+    key = "all_ones" if length > forward.last - forward.gone else "mask_short"
     return words(STATION).text(key, count=length, total=forward.last + 1)
 
 

@@ -13,8 +13,8 @@ from engine.anatomy import Anatomy, AnatomyError, anatomy
 from engine.attention import NAME, Attended, capturing
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
-from engine.probes.recompute import feed, filled_before
-from engine.stages.forward import Forwarded
+from engine.probes.recompute import newest_alone
+from engine.stages.forward import Forwarded, forward
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +61,9 @@ def inside(conversation: Conversation, *, turn: int | None = None, position: int
     turn, ids = context_of(conversation, turn, position)
     loaded = conversation.loaded
     parts = seen_anatomy(loaded.model)
-    cache = filled_before(conversation, turn, ids, 1)
+    once = newest_alone(conversation, turn, ids)
     with torch.inference_mode(), capturing() as attended:
-        forwarded = feed(conversation, turn, ids, cache, states=True)
+        forwarded = forward(loaded.model, once.inputs, once.cache, states=True)
         return _assemble(parts, ids, forwarded, attended)
 
 

@@ -11,8 +11,9 @@ from engine.experiment import ExperimentError
 from engine.probes.inside import context_of, seen_anatomy
 from engine.probes.layer_sheet import Operation
 from engine.probes.layer_work import work
-from engine.probes.recompute import feed, filled_before, mask_length
+from engine.probes.recompute import mask_length, newest_alone
 from engine.probes.watched import Seen, watching
+from engine.stages.forward import forward
 from engine.trace import Floats
 
 #: Largest difference that roundings explain, by the type of the weights. By hand all is worked out in float32; a
@@ -88,13 +89,14 @@ def _watch(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: i
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
     parts = seen_anatomy(loaded.model)
     block = parts.blocks[layer]
-    cache = filled_before(conversation, turn, ids, 1)
+    once = newest_alone(conversation, turn, ids)
     with capturing([layer]) as attended, watching(block.module.modules()) as calls:
-        forwarded = feed(conversation, turn, ids, cache, states=True)
+        forwarded = forward(loaded.model, once.inputs, once.cache, states=True)
     if layer not in attended:
         raise AnatomyError(f"layer {layer} of {type(loaded.model).__name__} has no attention that can be seen")
     facts = loaded.facts
     window = facts.sliding_window if facts.layer_kinds[layer] == "sliding" else None
+    told = int(once.inputs.position_ids[0, -1])
     norms = torch.stack([state[-1].float().norm() for state in forwarded.states[:-1]])
     length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
-    return Seen(block, calls, attended[layer], parts.rotary, len(ids) - 1, window, length), norms.numpy(force=True)
+    return Seen(block, calls, attended[layer], parts.rotary, told, window, length), norms.numpy(force=True)

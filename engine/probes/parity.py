@@ -70,6 +70,8 @@ def _reason_against(conversation: Conversation, turn: Turn | None) -> str | None
         return "no token has been made yet"
     if experiment.sampling.order != "transformers":
         return "generate runs its processors in its own order only"
+    if turn.window is not None and (turn.window.before or turn.gone):
+        return "tokens have left the sliding window; generate has none"
     if any(item.turn == turn.index and item.step < len(turn.answer) for item in experiment.forced):
         return "a token was chosen by hand; generate cannot be made to choose it"
     return None

@@ -9,8 +9,9 @@ from transformers import Cache
 from engine import kv_cache
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
+from engine.probes.windowed import Once, alone, once_in_window, window_at, window_moved
 from engine.stages.forward import Forwarded, forward
-from engine.stages.inputs import make_inputs
+from engine.stages.inputs import Inputs, make_inputs
 from engine.stages.processors import build_chain
 from engine.stages.snapshots import Snapshot
 
@@ -43,7 +44,14 @@ def cache_before(conversation: Conversation, ids: Sequence[int], newest: int) ->
     """The positions of `ids` before the `newest` ones, as views of the run's cache, or an empty cache.
 
     Empty where the cache does not hold them all, or cannot be cut back that far. The run's cache stays as it is.
+    Raises `ExperimentError` where a sliding window has moved: no cache of a whole context shows what was seen then.
     """
+    if window_moved(conversation):
+        raise ExperimentError(
+            "",
+            "the sliding window has moved in this run and each position saw another stretch; this view is computed "
+            "from a cache of the whole context and cannot show that",
+        )
     current, past = conversation.turn, len(ids) - newest
     if current is not None and current.cache is not None:
         held = kv_cache.common_prefix(current.cached_ids, ids)
@@ -71,11 +79,41 @@ def filled_before(conversation: Conversation, turn: int, ids: Sequence[int], new
 
 def feed(conversation: Conversation, turn: int, ids: Sequence[int], cache: Cache, *, states: bool = False) -> Forwarded:
     """One forward over the positions of `ids` that `cache` lacks, under the attention mask that the run had there."""
+    return forward(conversation.loaded.model, _inputs(conversation, turn, ids, cache), cache, states=states)
+
+
+def _inputs(conversation: Conversation, turn: int, ids: Sequence[int], cache: Cache) -> Inputs:
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
     past = kv_cache.tokens(cache)
     length = mask_length(conversation, len(rendered.token_ids) if rendered else 0, len(ids))
-    inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
-    return forward(loaded.model, inputs, cache, states=states)
+    return make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
+
+
+def newest_alone(conversation: Conversation, turn: int, ids: tuple[int, ...]) -> Once:
+    """The forward of the newest of `ids`, the context of a turn up to some position, by itself and as the run saw it.
+
+    What came before is a view of the run's cache, or was computed just now; the run's cache stays as it is. Raises
+    `ExperimentError` for a position that an earlier turn computed in an earlier sliding window.
+    """
+    once = _moved(conversation, turn, ids, cached=True)
+    if once is not None:
+        return alone(conversation, once)
+    if not window_moved(conversation):
+        cache = filled_before(conversation, turn, ids, 1)
+    else:  # in another turn: the run's cache begins elsewhere
+        cache = kv_cache.new_cache(conversation.loaded.model.config)
+        if len(ids) > 1:
+            feed(conversation, turn, ids[:-1], cache)
+    past = kv_cache.tokens(cache)
+    return Once(cache, _inputs(conversation, turn, ids, cache), reused=past, fed=1)
+
+
+def _moved(conversation: Conversation, turn: int, ids: tuple[int, ...], *, cached: bool) -> Once | None:
+    """The forward in a sliding window that has moved before the newest of `ids`; None where none has."""
+    window, rendered = window_at(conversation, turn), conversation.trace.rendered(turn)
+    if window is None or rendered is None or not (window.offset or len(ids) > window.size):
+        return None
+    return once_in_window(conversation, turn, window, ids, len(rendered.token_ids), cached=cached)
 
 
 def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool = True) -> Recomputed:
@@ -87,8 +125,12 @@ def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool 
     """
     prompt, answer = context_ids(conversation, turn, step)
     ids = prompt + answer
-    loaded = conversation.loaded
-    cache = cache_before(conversation, ids, 1) if cached else kv_cache.new_cache(loaded.model.config)
+    once = _moved(conversation, turn, ids, cached=cached)
+    if once is not None:
+        result = forward(conversation.loaded.model, once.inputs, once.cache)
+        return Recomputed(result.logits, once.reused, once.fed, result.seconds)
+    usable = cached and not window_moved(conversation)
+    cache = cache_before(conversation, ids, 1) if usable else kv_cache.new_cache(conversation.loaded.model.config)
     past = kv_cache.tokens(cache)
     result = feed(conversation, turn, ids, cache)
     return Recomputed(result.logits, reused=past, fed=len(ids) - past, seconds=result.seconds)

@@ -13,7 +13,7 @@ class Inputs:
     """What one forward of n new positions is fed, on top of `past` positions that the cache holds. All int64."""
 
     input_ids: torch.Tensor  # [1, n]
-    attention_mask: torch.Tensor  # [1, past + n], 1 = a real token
+    attention_mask: torch.Tensor  # [1, past + n], 1 = a real token; or [1, 1, n, past + n], True = visible
     position_ids: torch.Tensor  # [1, n], counted from 0 over the whole context
 
     @property
@@ -31,8 +31,13 @@ def positions_from_mask(attention_mask: torch.Tensor) -> torch.Tensor:
     return (attention_mask.cumsum(-1) - 1).clamp(min=0)
 
 
-def make_inputs(new_ids: Sequence[int], *, past: int, device: torch.device, mask_length: int | None = None) -> Inputs:
+def make_inputs(
+    new_ids: Sequence[int], *, past: int, device: torch.device, mask_length: int | None = None, offset: int = 0
+) -> Inputs:
     """The tensors for `new_ids` after `past` cached positions: the whole prompt at prefill, one id at a decode step.
+
+    `offset` is where the first cached position stands: positions before it have left a window in which counting goes
+    on. The mask has a column for what is held, not for what has left.
 
     `mask_length` leaves the mask shorter than past + n, the classic fault of a loop that keeps its prompt's mask.
     transformers fills such a mask up with zeros on the right (masking_utils.prepare_padding_mask), so every position
@@ -44,5 +49,20 @@ def make_inputs(new_ids: Sequence[int], *, past: int, device: torch.device, mask
     return Inputs(
         input_ids=torch.tensor([list(new_ids)], dtype=torch.long, device=device),
         attention_mask=mask[:, : total if mask_length is None else mask_length],
-        position_ids=positions_from_mask(mask)[:, past:],
+        position_ids=positions_from_mask(mask)[:, past:] + offset,
+    )
+
+
+def make_windowed_inputs(ids: Sequence[int], sees_from: Sequence[int], *, first: int, device: torch.device) -> Inputs:
+    """The tensors for all of `ids` at once, the first at position `first`, each seeing what it saw when it was new.
+
+    `sees_from` names for each the first position that it sees; the mask [1, 1, n, n] says so row by row.
+    """
+    columns = torch.arange(first, first + len(ids), device=device)
+    begins = torch.tensor(list(sees_from), dtype=torch.long, device=device)
+    visible = (columns[None, :] <= columns[:, None]) & (columns[None, :] >= begins[:, None])
+    return Inputs(
+        input_ids=torch.tensor([list(ids)], dtype=torch.long, device=device),
+        attention_mask=visible[None, None],
+        position_ids=columns[None],
     )

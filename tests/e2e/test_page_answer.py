@@ -9,7 +9,9 @@ from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import KV_BYTES_PER_TOKEN, answer, default_experiment, events, shown_tokens
 from tests.e2e.visitor import Visitor, eventually
 
-TOKEN = ["prompt", "tokens", "tensors", "logits", "processors", "draw", "stop", "text", "kv_cache", "run_table"]
+TOKEN = [
+    "prompt", "context", "tokens", "tensors", "logits", "processors", "draw", "stop", "text", "kv_cache", "run_table"
+]  # fmt: skip
 INSIDE = ["model", "embedding", "layers", "layer", "attention", "feed_forward", "lens"]
 PARIS = 5  # the step that gives " Paris"
 

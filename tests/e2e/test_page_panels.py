@@ -7,6 +7,7 @@ from tests.e2e.visitor import Visitor, eventually
 
 BODIES = {
     "prompt": "prompt",
+    "context": "context",
     "tokens": "tokens",
     "tensors": "tensors",
     "logits": "sampling",

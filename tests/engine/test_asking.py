@@ -13,12 +13,13 @@ from engine.asking import answer, check, parameters, read_argument
 from engine.experiment import ExperimentError
 from engine.probe_json import answer_to_json, count, encode
 from engine.runtime import PROBES
+from engine.values import Strategy
 from tests.engine.conversations import experiment, finish
 from tests.engine.models import tiny
 from tests.engine.probes.test_inside import ended
 
 #: What a probe that cannot be asked without an argument is given, by the argument's type.
-GIVEN = {int: 1, str: "the", Sequence[int]: [7, 8], Sequence[str]: ["the", "the cat sat"]}
+GIVEN = {int: 1, str: "the", Sequence[int]: [7, 8], Sequence[str]: ["the", "the cat sat"], Strategy: "none"}
 
 #: What a model has no parts for.
 LACKING = {("positions", "llama"), ("rotary", "gpt2"), ("relative_phase", "gpt2")}

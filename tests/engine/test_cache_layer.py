@@ -64,3 +64,45 @@ def test_growing_after_a_cut_leaves_a_slice_as_it_is(grower: str) -> None:
     for layer, (keys, values) in zip(kept.layers, before, strict=True):
         assert torch.equal(layer.keys, keys)
         assert torch.equal(layer.values, values)
+
+
+def test_the_oldest_leave_and_the_others_stay_as_they_were() -> None:
+    layer, plain = SpareLayer(), DynamicLayer()
+    torch.manual_seed(0)
+    for count in (5, *[1] * 200):
+        keys, values = torch.randn(1, 2, count, 4), torch.randn(1, 2, count, 4)
+        layer.update(keys, values)
+        plain.update(keys, values)
+        if layer.get_seq_length() > 7:
+            layer.evict(layer.get_seq_length() - 7)
+        assert layer.keys is not None and layer.values is not None
+        held = layer.get_seq_length()
+        assert held <= 7
+        assert torch.equal(layer.keys, plain.keys[..., -held:, :])
+        assert torch.equal(layer.values, plain.values[..., -held:, :])
+
+
+def test_what_a_view_holds_stays_when_the_oldest_leave_and_room_is_not_copied_at_each_step() -> None:
+    layer = SpareLayer()
+    layer.update(torch.randn(1, 1, 6, 2), torch.randn(1, 1, 6, 2))
+    layer.share()
+    assert layer.keys is not None
+    view, before = layer.keys, layer.keys.clone()
+    places = []
+    for _ in range(40):
+        layer.evict(1)
+        layer.update(torch.randn(1, 1, 1, 2), torch.randn(1, 1, 1, 2))
+        places.append(layer.keys.untyped_storage().data_ptr())
+    assert torch.equal(view, before)
+    assert len(set(places)) == 1
+
+
+def test_all_may_leave() -> None:
+    layer = SpareLayer()
+    layer.evict(0)  # nothing is held yet
+    layer.update(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2))
+    layer.evict(2)
+    assert layer.get_seq_length() == 0
+    layer.update(torch.full((1, 1, 1, 2), 3.0), torch.ones(1, 1, 1, 2))
+    assert layer.keys is not None
+    assert layer.keys.tolist() == [[[[3.0, 3.0]]]]

@@ -168,3 +168,23 @@ def test_common_prefix(first: list[int], second: list[int], length: int) -> None
 )
 def test_out_of_memory_is_told_from_other_errors(error: Exception, verdict: bool) -> None:
     assert kv_cache.is_out_of_memory(error) is verdict
+
+
+def test_evicting_leaves_the_newest_positions_and_their_bytes() -> None:
+    loaded = tiny("llama")
+    cache = kv_cache.new_cache(loaded.model.config)
+    forward(loaded.model, make_inputs(list(range(3, 13)), past=0, device=loaded.device), cache)
+    whole = [layer.keys.clone() for layer in cache.layers]
+    kv_cache.evict(cache, 4)
+    assert kv_cache.tokens(cache) == 6
+    assert all(torch.equal(layer.keys, keys[..., 4:, :]) for layer, keys in zip(cache.layers, whole, strict=True))
+    assert kv_cache.measured_bytes(cache) == loaded.facts.kv_bytes(6)
+
+
+@pytest.mark.parametrize(("name", "why"), [("sliding", "window of its own, 16"), ("hybrid", "running state")])
+def test_a_cache_that_cannot_evict_says_why(name: str, why: str) -> None:
+    cache = kv_cache.new_cache(tiny(name).model.config)
+    assert why in str(kv_cache.reason_against_evicting(cache))
+    kv_cache.evict(cache, 0)  # nothing is asked for
+    with pytest.raises(ValueError, match=why):
+        kv_cache.evict(cache, 1)

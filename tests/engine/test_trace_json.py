@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.trace import Stage, Stepped, Stopped, ToolCalled, Trace, Truncated
+from engine.trace import Portion, Stage, Stepped, Stopped, Summary, ToolCalled, Trace, Truncated
 from engine.trace_json import EVENT_TYPES, event_from_json, event_to_json, to_json, trace_from_json, trace_to_json
 
 RECORDED = Path(__file__).parents[1] / "golden" / "paris.trace.json"
@@ -53,9 +53,17 @@ def test_cut_logits_are_null_and_come_back_as_minus_infinity(trace: Trace) -> No
     assert same(event_from_json(json.loads(json.dumps(out))), step)
 
 
+CUT = Truncated(
+    turn=1, strategy="summary", limit=60, kept=(0, 3), dropped=(1, 2),
+    portions=(Portion("system", 0, 7, 7), Portion("user", 1, 9, 0), Portion("assistant", None, 3, 3)),
+    before=70, after=58, offset=0, system="kept", summary=Summary("sum up", "two cats", (1,), 40, 5),
+    cached=65, reused=9, computed=93,
+)  # fmt: skip
+
+
 def test_kinds_that_a_run_did_not_have_go_round_too() -> None:
     for event in (
-        Truncated(turn=1, strategy="drop_oldest", kept=(0, 2), dropped=(1,)),
+        CUT,
         ToolCalled(1, "calculator", {"expression": "23 * 19"}, result="437", error=None, seconds=0.01),
         Stopped(0, "stop_string", {"string": "END", "step": 3}, ""),
     ):

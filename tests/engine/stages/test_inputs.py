@@ -1,6 +1,6 @@
 import torch
 
-from engine.stages.inputs import make_inputs, positions_from_mask
+from engine.stages.inputs import make_inputs, make_windowed_inputs, positions_from_mask
 
 CPU = torch.device("cpu")
 
@@ -26,3 +26,15 @@ def test_the_mask_may_be_left_short_while_positions_go_on() -> None:
 
 def test_positions_count_real_tokens_only() -> None:
     assert positions_from_mask(torch.tensor([[0, 0, 1, 1]])).tolist() == [[0, 0, 0, 1]]
+
+
+def test_positions_go_on_where_the_first_ones_have_left() -> None:
+    inputs = make_inputs([8], past=3, device=CPU, offset=100)
+    assert (inputs.attention_mask.tolist(), inputs.position_ids.tolist()) == ([[1, 1, 1, 1]], [[103]])
+
+
+def test_each_position_sees_its_own_window() -> None:
+    inputs = make_windowed_inputs([5, 6, 7, 8], [10, 10, 11, 13], first=10, device=CPU)
+    assert inputs.position_ids.tolist() == [[10, 11, 12, 13]]
+    assert inputs.attention_mask[0, 0].int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    assert inputs.shapes["attention_mask"] == (1, 1, 4, 4)

@@ -1,0 +1,65 @@
+"""A history of which only some messages are rendered, the spans still named by their place in the whole history."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.context.choose import Unit, system_head
+from engine.context.summary import REQUEST, SUMMARY_TOKENS, greedy_ids, pair, text_of
+from engine.experiment import ExperimentError, Message
+from engine.history import messages_of, render_turn
+from engine.model import LoadedModel
+from engine.trace import Rendered, Summary, Trace
+
+
+class History:
+    """The messages of one turn, and how they render where some are left out."""
+
+    def __init__(self, loaded: LoadedModel, trace: Trace, turn: int) -> None:
+        self.loaded, self.trace, self.turn = loaded, trace, turn
+        self.messages = messages_of(trace, turn)
+        self.head = system_head(self.messages)
+
+    def render(self, kept: Unit, summary: str | None = None) -> Rendered:
+        """These messages alone; a summary stands after the system prompt, as two messages that count on at the end."""
+        places = list(kept)
+        chosen = [self.messages[index] for index in kept]
+        if summary is not None:
+            at = sum(index < self.head for index in kept)
+            chosen[at:at] = pair(summary)
+            places[at:at] = [len(self.messages), len(self.messages) + 1]
+        rendered = render_turn(self.loaded, self.trace, self.turn, chosen)
+        spans = (
+            span if span.message is None else replace(span, message=places[span.message]) for span in rendered.spans
+        )
+        return replace(rendered, spans=tuple(spans))
+
+    def sum_up(self, kept: Unit, limit: int, most: int) -> tuple[Summary, Rendered]:
+        """Let the model sum up what is dropped, from a prompt of at most `most` tokens, and render the rest with it.
+
+        What is too old to fit into that prompt goes unread. A summary that renders longer than it was made gives up
+        its last tokens.
+        """
+        dropped = [index for index in range(len(self.messages)) if index not in set(kept)]
+        prompt, unread = self._prompt(dropped, most)
+        ids = greedy_ids(self.loaded, prompt, SUMMARY_TOKENS)
+        shown = len(ids)
+        while len((rendered := self.render(kept, text_of(self.loaded, ids[:shown]))).token_ids) > limit and shown:
+            shown -= 1
+        text = text_of(self.loaded, ids[:shown])
+        return Summary(REQUEST, text, unread, len(prompt), len(ids)), rendered
+
+    def _prompt(self, dropped: Sequence[int], most: int) -> tuple[list[int], tuple[int, ...]]:
+        """The ids that ask for a summary of the newest of the dropped messages that fit, and the messages that do not.
+
+        Messages are left out as the oldest, up to the next of the user's.
+        """
+        system, asked = self.messages[: self.head], [Message(role="user", content=REQUEST)]
+        starts = [0, *(at for at in range(1, len(dropped)) if self.messages[dropped[at]].role == "user"), len(dropped)]
+        for at in starts:
+            read = [self.messages[index] for index in dropped[at:]]
+            ids = render_turn(self.loaded, self.trace, self.turn, [*system, *read, *asked]).token_ids.tolist()
+            if len(ids) <= most:
+                return ids, tuple(dropped[:at])
+        raise ExperimentError(
+            "context.strategy", f"to ask for a summary takes {len(ids)} tokens, there is room for {most}; take another"
+        )
