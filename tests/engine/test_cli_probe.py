@@ -67,7 +67,7 @@ def test_a_trace_s_ids_are_fed_and_nothing_is_drawn(on_tiny, given, tmp_path, ca
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["lenz"], "probe: unknown probe 'lenz'; known: attention, "),
+        (["lenz"], "probe: unknown probe 'lenz'; known: arithmetic, "),
         (["lens", "--layer", "1"], "layer: unknown argument; lens takes turn, position, token_ids, query, step"),
         (["attention", "--layer", "30"], "layer: this model has layers 0 to 29, there is no layer 30"),
         (["attention", "--head", "-1"], "head: this model has heads 0 to 8, there is no head -1"),
