@@ -8,7 +8,19 @@ from functools import cache, partial
 
 import torch
 
-from benchmarks import decode, floor, footprint, heatmap, inside, page, panels_memory, start, transformer_lens
+from benchmarks import (
+    decode,
+    floor,
+    footprint,
+    grid,
+    heatmap,
+    inside,
+    page,
+    panels_memory,
+    start,
+    transformer_lens,
+    turns,
+)
 from benchmarks.figures import Figure, table
 from engine.catalog import load_catalog
 from engine.model import LoadedModel, load
@@ -37,7 +49,9 @@ MEASUREMENTS: dict[str, tuple[Callable[[], list[Figure]], Callable[[], list[Figu
     "decode": (lambda: decode.measure(embedded()), lambda: decode.measure(embedded(), new_tokens=12, rounds=3)),
     "floor": (lambda: floor.measure(embedded()), lambda: floor.measure(embedded(), new_tokens=12, rounds=3)),
     "footprint": (lambda: footprint.measure(embedded()), lambda: footprint.measure(embedded(), steps=40)),
+    "grid": (lambda: grid.measure(embedded()), lambda: grid.measure(embedded(), new_tokens=8, rounds=1)),
     "inside": (lambda: _inside(rounds=7), lambda: _inside(rounds=2)),
+    "turns": (lambda: turns.measure(embedded()), lambda: turns.measure(embedded(), rounds=3)),
     "page": (page.measure, partial(page.measure, new_tokens=32)),
 }
 

@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engine.dialogue import messages_of
 from engine.experiment import Experiment
 from engine.trace import Trace
 
 #: What a field shows for a cut that is off. A number field without a value says 0 once it is on the page.
 OFF = {"top_k": 0, "top_p": 1, "min_p": 0, "typical_p": 1}
+
+#: The tools that the form offers.
+TOOLS = ("calculator", "clock", "units", "elements")
 
 
 def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[str, str]]) -> dict[str, Any]:
@@ -46,6 +50,8 @@ def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[s
         experiment["grammar"] = {"kind": form["grammar_kind"], "source": form["grammar_source"] or ""}
     if form["use_template"]:
         system = [{"role": "system", "content": form["system_prompt"]}] if form["system_prompt"] else []
+        experiment["tools"] = [name for name in TOOLS if form[f"tool_{name}"]]
+        experiment |= {"tool_choice": form["tool_choice"], "clock": form["clock"]}
         experiment["messages"] = system + [dict(message) for message in messages if message["role"] != "system"]
     else:
         experiment["prompt"] = next(message["content"] for message in reversed(messages) if message["role"] == "user")
@@ -80,6 +86,9 @@ def form_values(experiment: Experiment) -> dict[str, Any]:
         "system_prompt": system,
         "obey_marks_in_content": experiment.obey_marks_in_content,
         "mistake": experiment.mistake or "none",
+        **{f"tool_{name}": name in experiment.tools for name in TOOLS},
+        "tool_choice": experiment.tool_choice,
+        "clock": experiment.clock,
     }
 
 
@@ -95,10 +104,19 @@ def transcript(trace: Trace) -> list[dict[str, str]]:
     experiment = trace.experiment
     if experiment.prompt is not None:
         return [{"role": "user", "content": experiment.prompt}]
-    messages = [message.model_dump() for message in experiment.messages or ()]
-    for turn, text in enumerate(experiment.follow_ups[: max(trace.turns - 1, 0)]):
-        messages += [{"role": "assistant", "content": trace.answer(turn)}, {"role": "user", "content": text}]
-    return messages
+    messages = _messages(trace, max(trace.turns - 1, 0))
+    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    return messages[: users[-1] + 1] if users else messages
+
+
+def answered(trace: Trace) -> list[dict[str, str]]:
+    """The messages with the newest answer, and the calls and results that led to it."""
+    newest = trace.turns - 1
+    return [*_messages(trace, newest), {"role": "assistant", "content": trace.answer(newest)}]
+
+
+def _messages(trace: Trace, turn: int) -> list[dict[str, str]]:
+    return [message.model_dump() for message in messages_of(trace, turn)]
 
 
 def whole(value: Any) -> Any:

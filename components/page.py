@@ -9,14 +9,13 @@ from typing import Any, Protocol
 
 import gradio as gr
 
-from components.checks import checks
+from components.compose import form_values
 from components.copy import words
+from components.frame import frame
 from components.panel import Panel, View
-from components.panels import INSIDE, PANELS, TOKEN
+from components.panel_column import PanelColumn
+from components.panels import PANELS
 from components.settings_form import SettingsForm
-from components.status import failure
-from components.status import stations as status_stations
-from components.transcript_strip import conversation, timeline
 from components.visit import Visit
 from components.widgets import host, rail, token_strip
 from components.widgets.rail import Station
@@ -39,6 +38,9 @@ class Intents(Protocol):
     def move(self, visit: Visit, by: int) -> None: ...
     def look_up(self, visit: Visit, text: str, field: str = "query") -> None: ...
     def ask(self, visit: Visit, probe: str) -> None: ...
+    def edit(self, visit: Visit) -> None: ...
+    def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
+    def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]: ...
     def close(self, session_id: str) -> None: ...
 
 
@@ -53,7 +55,6 @@ class Page:
     def __init__(self, intents: Intents, default: Experiment, model_title: str) -> None:
         self.intents = intents
         self.say = words("page")
-        self.parts: dict[str, list[gr.HTML]] = {}  # the widgets of each panel
         with gr.Blocks(title="Decodescope", analytics_enabled=False, fill_width=True) as self.blocks:
             self.visit = gr.State(Visit())
             self._header(model_title)
@@ -62,7 +63,7 @@ class Page:
                 with gr.Column(elem_id="left", elem_classes="pane"):
                     self._left(default)
                 with gr.Column(elem_id="right", elem_classes="pane"):
-                    self._panels()
+                    self.panels = PanelColumn()
             rail.build("status", self.say.text("status"), variant="status")
             self.feed = host.feed("feed", self.say.text("feed"))
             self._wire()
@@ -88,6 +89,8 @@ class Page:
             self.stop = gr.Button(self.say.text("stop"), elem_id="stop")
             self.back = gr.Button(self.say.text("back"), elem_id="back")
             self.new = gr.Button(self.say.text("new"), elem_id="new")
+            self.edit = gr.Button(self.say.text("edit"), elem_id="edit")
+            self.save_edit = gr.Button(self.say.text("save_edit"), elem_id="save-edit", variant="primary")
         gr.Markdown(f"## {self.say.text('timeline')}", elem_classes="panel-title")
         self.timeline = token_strip.build("timeline", self.say.text("timeline"))
         self.form = SettingsForm(default).build()
@@ -96,83 +99,15 @@ class Page:
             self.left = gr.Button(self.say.text("left"), elem_id="move-left")
             self.right = gr.Button(self.say.text("right"), elem_id="move-right")
 
-    def _panels(self) -> None:
-        self.asks: list[tuple[gr.Button, str]] = []
-        self.queries: list[tuple[gr.Textbox, str]] = []
-        with gr.Tabs(elem_id="panels", selected=PANELS[0].STATION) as self.tabs:
-            for panel in PANELS:
-                say = words(panel.STATION)
-                with gr.Tab(say.title, id=panel.STATION):
-                    gr.Markdown(f"## {say.title}", elem_classes="panel-title")
-                    gr.Markdown(say.intro, elem_classes="panel-intro")
-                    rail.build(f"{panel.STATION}-reason", self.say.text("notice"), variant="status")
-                    with gr.Column(elem_id=f"{panel.STATION}-body"):
-                        self._tools(panel)
-                        self.parts[panel.STATION] = panel.build()
-
-    def _tools(self, panel: Panel) -> None:
-        """The panel's own buttons and, where it looks up tokens, the field for their text."""
-        say = words(panel.STATION)
-        asks = getattr(panel, "ASKS", ())
-        if not asks and not getattr(panel, "LOOKS_UP", False):
-            return
-        with gr.Row(elem_classes="tools"):
-            for name in asks:
-                self.asks.append((gr.Button(say.text(f"ask_{name}"), elem_id=f"ask-{name}", size="sm"), name))
-            if getattr(panel, "LOOKS_UP", False):
-                typed = gr.Textbox(
-                    label=say.text("look_up"),
-                    placeholder=say.text("look_up_hint"),
-                    elem_id=f"{panel.STATION}-look-up",
-                )
-                self.queries.append((typed, getattr(panel, "TYPED", "query")))
-
-    # What the page shows.
-
     def frame(self, visit: Visit) -> dict[str, Any]:
-        """The feed's value: everything in sight, anew. A panel that is not in sight keeps what it shows."""
-        view = self.intents.view(visit)
-        trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
-        panel = self.owner[visit.station]
-        reason = panel.unavailable(view)
-        # The panel first: what its probes give is at hand then for the rail and the checks.
-        drawn = {} if reason else self._drawn(panel, view)
-        everywhere = {
-            "rail": rail.value(
-                _stations(TOKEN, view),
-                active=visit.station,
-                more=[(self.say.text("rail_inside"), _stations(INSIDE, view))],
-            ),
-            "notice": rail.value(trouble),
-            "conversation": token_strip.value(conversation(view), selected=self._selected(view)),
-            "timeline": token_strip.value(timeline(view), selected=self._selected(view), legend=self._legend()),
-            "status": rail.value(status_stations(view) + checks(view)),
-        }
-        inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
-        inside |= {name: value for name, value in drawn.items() if value is not None}
-        return host.feed_value(
-            everywhere,
-            inside,
-            hidden={f"{panel.STATION}-body": bool(reason)} | {name: value is None for name, value in drawn.items()},
-            disabled={"run": visit.running, "stop": not visit.running},
-        )
-
-    def _drawn(self, panel: Panel, view: View) -> dict[str, Any]:
-        names = [str(part.elem_id) for part in self.parts[panel.STATION]]
-        return dict(zip(names, panel.render(view), strict=True))
+        """The feed's value: everything in sight, anew."""
+        return frame(self.intents.view(visit), visit, self.panels.parts, self.owner[visit.station])
 
     @functools.cached_property
     def owner(self) -> dict[str, Panel]:
         """The panel behind each station of the rail."""
         view = self.intents.view(Visit())
         return {station.id: panel for panel in PANELS for station in panel.stations(view)}
-
-    def _selected(self, view: View) -> int | None:
-        step = view.step
-        return view.cursor.position if view.cursor.position is not None else (step.position if step else None)
-
-    def _legend(self) -> list[tuple[str, str]]:
-        return [(role, self.say.text(f"legend:{role}")) for role in ("system", "user", "assistant", "scaffold")]
 
     # What a person does.
 
@@ -192,6 +127,10 @@ class Page:
         )
         ended = begun.then(self._run, [self.visit, *self.form.values()], self.feed, **heavy)
         ended.then(self._give_back, self.visit, self.message, **light)
+        self.edit.click(self._edit, self.visit, [self.message, self.feed], **light)
+        self.save_edit.click(self._with_form(self.intents.save_edit), asked, [self.message, self.feed], **heavy)
+        for button, *fields in self.panels.grids:
+            button.click(self._grid, [self.visit, *fields, *self.form.values()], self.feed, **heavy)
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
         self.back.click(self._plain(self.intents.back), self.visit, self.feed, **heavy)
         for button, by in ((self.left, -1), (self.right, 1)):
@@ -199,17 +138,22 @@ class Page:
             button.click(self._plain(move), self.visit, self.feed, **heavy)
         # By itself gradio would drop a choice that comes before the one before it is shown.
         each: dict[str, Any] = {"trigger_mode": "multiple"}
-        self.rail.select(self._choose_station, [self.visit], [self.tabs, self.feed], **light, **each)
+        self.rail.select(self._choose_station, [self.visit], [self.panels.tabs, self.feed], **light, **each)
         for part in (self.conversation, self.timeline, *self._selectable()):
-            part.select(self._select, self.visit, self.feed, **heavy, **each)
-        for button, name in self.asks:
-            button.click(self._plain(functools.partial(self.intents.ask, probe=name)), self.visit, self.feed, **heavy)
-        for typed, field in self.queries:
+            chosen = part.select(self._select, self.visit, self.feed, **heavy, **each)
+            if part in self.panels.parts["compare"]:  # what is chosen there may bring settings of its own
+                chosen.then(self._refill, self.visit, [*self.form.values()], **light)
+        for button, name in self.panels.asks:
+            ask = self._plain(functools.partial(self.intents.ask, probe=name))
+            asking = button.click(ask, self.visit, self.feed, **heavy)
+            if name == "take_branch":
+                asking.then(self._refill, self.visit, [*self.form.values()], **light)
+        for typed, field in self.panels.queries:
             look_up = functools.partial(self._look_up, field=field)
             typed.submit(look_up, [self.visit, typed], self.feed, **heavy)
 
     def _selectable(self) -> list[gr.HTML]:
-        return [part for parts in self.parts.values() for part in parts]
+        return [part for parts in self.panels.parts.values() for part in parts]
 
     def _open(self, request: gr.Request) -> Iterator[list[Any]]:
         if not self.intents.ready:
@@ -256,6 +200,34 @@ class Page:
             # The notice cannot tell whether the message was refused: another event may have changed it meanwhile.
             visit.typed = "" if taken else message
         yield self.frame(visit)
+
+    def _grid(self, visit: Visit, temperatures: str, seeds: str, *values: Any) -> Iterator[dict[str, Any]]:
+        if visit.running:
+            visit.notice = self.say.text("answer_first")
+            yield self.frame(visit)
+            return
+        visit.running = True
+        try:
+            for _ in self.intents.grid(visit, temperatures, seeds, self._form(values)):
+                yield self.frame(visit)
+        finally:
+            visit.running = False
+        yield self.frame(visit)
+
+    def _edit(self, visit: Visit) -> list[Any]:
+        """The text of a message goes into the field, or out of it again."""
+        self.intents.edit(visit)
+        typed, visit.typed = visit.typed, ""
+        return [typed, self.frame(visit)]
+
+    def _refill(self, visit: Visit) -> list[Any]:
+        """The form shows the settings of the run that was gone back to."""
+        trace = self.intents.view(visit).trace
+        if not visit.refill or trace is None:
+            return [gr.skip()] * len(self.form)
+        visit.refill = False
+        now = form_values(trace.experiment)
+        return [now[name] for name in self.form]
 
     def _give_back(self, visit: Visit) -> Any:
         """A message that was refused comes back into its field."""

@@ -32,6 +32,7 @@ class Cursor:
     figure: str = "on_first"  # of each head, on the map of all heads
     operation: str = OPERATIONS[0]  # of the selected layer
     query: str = ""  # a token that the person looks up by its text
+    branch: int | None = None  # compared with the run; None is the newest
     formula: str = ""  # words to add and take away, as the person typed it
 
 
@@ -55,6 +56,8 @@ class View:
     probe: Probe | None = None
     catalog: Sequence[Any] = ()
     results: Mapping[str, Any] = field(default_factory=dict)
+    branches: Sequence[Any] = ()  # runs left for another way, oldest first
+    grid: Any = None  # the newest grid as far as it is
 
     @property
     def rendered(self) -> Rendered | None:
@@ -97,14 +100,15 @@ class Panel(Protocol):
     A selection in any of its widgets carries a key that says what was meant, and the page does the rest:
     `{"position": p}` moves the cursor, `{"fed": p}` moves it to where position p is what the model was fed,
     `{"layer": l}`, `{"head": h}` and `{"figure": name}` choose among the heads, `{"operation": name}` among those of a
-    layer, and `{"token_id": t}` takes that token
-    instead at the selected step.
+    layer, `{"token_id": t}` takes that token instead at the selected step, `{"branch": b}` chooses what is compared,
+    and `{"cell": c}` makes the cell of a grid the run.
     """
 
     STATION: str  # its id, also the name of its copy file
     #: Optional `LOOKS_UP = True`: a field for text, whose words are "look_up" and "look_up_hint" in the copy. The text
     #: goes to the cursor's `query`, or to the field of the cursor that an optional `TYPED` names.
     #: Optional `ASKS: tuple[str, ...]`: probes run at the press of a button, whose words are "ask_<name>" in the copy.
+    #: Optional `GRID = True`: the page adds the fields and the button of a grid.
 
     def stations(self, view: View) -> list[Station]:
         """Its entries on the rail: id, title, the live result for the selected step, a note under it."""

@@ -1,6 +1,7 @@
 """The panels, in the groups of the rail."""
 
 from components.attention import panel as attention
+from components.compare import panel as compare
 from components.context import panel as context
 from components.embedding import panel as embedding
 from components.feed_forward import panel as feed_forward
@@ -15,11 +16,16 @@ from components.sampling import panel as sampling
 from components.stopping import panel as stopping
 from components.tensors import panel as tensors
 from components.tokens import panel as tokens
+from components.tools import panel as tools
+from components.turns import panel as turns
 
 #: The life of a token, in the order of the pipeline.
-TOKEN = (prompt, context, tokens, tensors, sampling, stopping, kv_cache, run_table)
+TOKEN = (prompt, tokens, tensors, sampling, stopping, kv_cache, run_table)
 
 #: What is between the tensors and the logits.
 INSIDE = (model, embedding, residual, layer, attention, feed_forward, lens)
 
-PANELS = (*TOKEN, *INSIDE)
+#: What a chat does over its turns.
+CHAT = (turns, context, tools, compare)
+
+PANELS = (*TOKEN, *INSIDE, *CHAT)

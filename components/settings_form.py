@@ -7,13 +7,14 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from components.compose import form_values
+from components.compose import TOOLS, form_values
 from components.copy import words
 from engine.experiment import Experiment
 from engine.values import Strategy
 
 GRAMMARS = ("none", "json_schema", "regex", "lark")
 MISTAKES = ("none", "mask_not_extended", "history_reencoded", "eos_not_watched")
+CHOICES = ("auto", "required", "none")
 ORDERS = ("transformers", "llama.cpp", "custom")
 STRATEGIES = get_args(Strategy)
 POSITIONS = ("go_on", "restart")
@@ -55,6 +56,12 @@ class SettingsForm:
             with gr.Group(elem_classes="settings"):
                 self._number("max_tokens", 1)
             self._choice("positions", POSITIONS)
+        with gr.Accordion(self._say.text("tools"), open=False, elem_classes="fold"):
+            with gr.Group(elem_classes="settings"):
+                for name in TOOLS:
+                    self._check(f"tool_{name}")
+            self._choice("tool_choice", CHOICES)
+            self._text("clock")
         with gr.Accordion(self._say.text("template_and_mistakes"), open=False, elem_classes="fold"):
             self._text("system_prompt", lines=2)
             self._check("use_template")

@@ -37,8 +37,13 @@ def timeline(view: View) -> list[Group]:
         said = words("page").text("left_out", count=len(left_out))
         chips.append(Chip(text=said, position=-1, title=_title_of_many(left_out)))
     chips += [_context_chip(rendered, position) for position in range(left_out.stop, len(rendered.token_ids))]
-    chips += [_step_chip(step) for step in view.steps]
+    chips += step_chips(view.steps)
     return [Group(chips=chips)]
+
+
+def step_chips(steps: Iterable[Stepped]) -> list[Chip]:
+    """A chip for each chosen token."""
+    return [_step_chip(step) for step in steps]
 
 
 def positions_left_out(rendered: Rendered) -> range:
@@ -135,7 +140,14 @@ def _state(rendered: Rendered, position: int) -> str:
 
 
 def _step_state(step: Stepped) -> str:
-    return "forced" if step.forced else "sampled"
+    if step.forced:
+        return "forced"
+    return "grammar" if grammar_forced(step) else "sampled"
+
+
+def grammar_forced(step: Stepped) -> bool:
+    """True where the grammar left one legal token."""
+    return any(stage.name == "grammar" and stage.parameters.get("legal") == 1 for stage in step.stages)
 
 
 def _title(position: int, token_id: int) -> str:
@@ -147,4 +159,6 @@ def _title_of_many(positions: range) -> str:
 
 
 def _step_title(step: Stepped) -> str:
-    return words("page").text("step_chip", position=step.position, id=step.token_id, step=step.step)
+    say = words("page")
+    title = say.text("step_chip", position=step.position, id=step.token_id, step=step.step)
+    return f"{title} · {say.text('grammar_forced')}" if grammar_forced(step) else title

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.panel import Cursor
+from engine.experiment import Experiment
 
 
 @dataclass
@@ -18,4 +19,8 @@ class Visit:
     running: bool = False  # a run is under way
     probed: dict[Any, Any] = field(default_factory=dict)  # what probes found about the run as it stands
     notice: str = ""  # the last problem, in words a person can act on
+    editing: int | None = None  # the message whose new text is being written
+    grid: Any = None  # the newest grid, as far as it is
+    asked: Experiment | None = None  # what the grid is of, at its full length
+    refill: bool = False  # the form is to show the settings of the run
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer

@@ -50,6 +50,17 @@ class HubSource(Record):
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 
 
+class RanksSource(Record):
+    """Byte-pair ranks inside a Python package that may be installed: a line "base64 rank" for each token.
+
+    They cut plain text as the model's own tokenizer does, which splits it by `pattern` first.
+    """
+
+    package: str
+    file: str  # path inside the package's installation
+    pattern: str
+
+
 class Entry(Record):
     """One model: its name, its licence, whether its template takes tools, and the sizes of `ModelFacts`."""
 
@@ -58,6 +69,7 @@ class Entry(Record):
     licence: str
     tools: bool
     source: Annotated[EmbeddedSource | HubSource, Field(discriminator="kind")] | None = None
+    ranks: RanksSource | None = None
     family: str  # transformers' `model_type`
     layers: Size
     hidden_size: Size

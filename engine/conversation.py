@@ -1,31 +1,31 @@
 """Turns of a conversation: render, reuse the cache, prefill, decode, and again; one piece of work at a time."""
 
-import importlib.metadata
-import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
+from transformers import Cache
 
 from engine import kv_cache
 from engine.context.fit import fit
-from engine.context.window import overlap
+from engine.context.window import Window
 from engine.decode import Turn
 from engine.experiment import Experiment, ExperimentError, Forced, parse_experiment
 from engine.limits import check_id, check_prompt
 from engine.model import LoadedModel
-from engine.trace import Event, Parted, Stepped, Stopped, Trace
-
-_LIBRARIES = ("torch", "transformers", "tokenizers", "llguidance", "numpy")
+from engine.prefix_registry import VisitorPrefixes
+from engine.reuse import reuse
+from engine.stages.vocabulary import vocabulary
+from engine.tools.registry import tools_named
+from engine.tools.rounds import call_grammar_of, round_of
+from engine.tools.runner import run_calls
+from engine.tools.tool import Setting
+from engine.trace import Event, Stepped, Stopped, ToolCalled, Trace
+from engine.versions import versions
 
 #: Ends of a turn after which another token may still be chosen.
 _OPEN = frozenset({"cancelled", "no_candidate", "error"})
-
-
-def versions() -> dict[str, str]:
-    """The versions that a trace depends on."""
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
 class Conversation:
@@ -35,15 +35,44 @@ class Conversation:
     `Stopped(reason="error")` and the cache goes back. All methods belong on the one thread that calls the model.
     """
 
-    def __init__(self, loaded: LoadedModel, experiment: Experiment, *, cache_budget: int | None = None) -> None:
-        """No model work. `cache_budget` limits the bytes of the KV cache that a turn may come to need."""
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        experiment: Experiment,
+        *,
+        cache_budget: int | None = None,
+        prefixes: VisitorPrefixes | None = None,
+    ) -> None:
+        """No model work. `cache_budget` limits the bytes of the KV cache that a turn may come to need.
+
+        `prefixes` are system prompts computed before, by this conversation or another.
+        """
         self.loaded = loaded
         self.trace = Trace(experiment, loaded.facts, versions())
         self.turn: Turn | None = None  # the current one; None before the first, and where one could not begin
         self.captured: dict[Any, Any] = {}  # what probes keep between two questions; it goes with the cache
         self._index = -1  # of the newest turn that was begun
-        self._cache_budget = cache_budget
+        self._callers: list[Turn] = []  # the turns that ended in calls since the newest user message
+        self.cache_budget = cache_budget
+        self._prefixes = prefixes
         self._generator = torch.Generator(loaded.device).manual_seed(experiment.sampling.seed)
+
+    @classmethod
+    def resumed(cls, loaded: LoadedModel, trace: Trace, *, cache_budget: int | None = None) -> Self:
+        """A conversation that stands where `trace` ends. No forward is run: the next piece of work fills the cache."""
+        made = cls(loaded, trace.experiment, cache_budget=cache_budget)
+        made.trace = trace
+        for index in range(trace.turns):
+            made._index, made.turn = index, None
+            rendered = trace.rendered(index)
+            if rendered is None or trace.prefilled(index) is None:  # it could not begin
+                continue
+            ids = rendered.token_ids.tolist()
+            window = fit(loaded, trace, index).window if trace.experiment.context.strategy == "sliding_window" else None
+            window = window.begun(trace, index, rendered.reused) if window else None
+            made.turn = made._new_turn(ids, None, window)
+            made.turn.replay(trace.steps(index))
+        return made
 
     @property
     def experiment(self) -> Experiment:
@@ -53,16 +82,13 @@ class Conversation:
     def finished(self) -> bool:
         """True when the last turn of the experiment has stopped, or an error has stopped the whole."""
         stopped = self._stopped
-        return stopped is not None and (stopped.reason == "error" or self._index >= len(self.experiment.follow_ups))
+        if stopped is None or stopped.reason == "error":
+            return stopped is not None
+        return self.trace.answered(self._index + 1) > len(self.experiment.follow_ups)
 
     @property
     def cache_bytes(self) -> int:
         return self.turn.kv_bytes if self.turn else 0
-
-    @property
-    def cache_budget(self) -> int | None:
-        """Bytes that a turn's cache may take."""
-        return self._cache_budget
 
     @property
     def random_state(self) -> torch.Tensor:
@@ -72,8 +98,9 @@ class Conversation:
     def advance(self) -> tuple[Event, ...]:
         """The next piece of work, at most one forward; () when nothing is left to do.
 
-        A turn's first piece gives (Rendered, Prefilled), each later one (Stepped,) or (Stepped, Stopped). After
-        `cancel` the turn goes on where it was.
+        A turn's first piece gives (Rendered, Prefilled), each later one (Stepped,) or (Stepped, Stopped). Where it
+        stopped at calls of tools, the next piece runs them, (ToolCalled, …), and the one after begins the turn that
+        reads the results. After `cancel` the turn goes on where it was.
         """
         stopped = self._stopped
         if stopped is not None and stopped.reason == "cancelled":
@@ -91,6 +118,8 @@ class Conversation:
                 # A fault of the program: it goes up, and the run says that it ended.
                 self._fail(f"the program failed ({type(error).__name__}); start anew", "", events)
                 raise
+            if self._prefixes is not None:
+                self._prefixes.give_back()
             failure = ("memory ran out and the cache was given back; ask for fewer tokens or shorten the prompt", "")
         if failure is not None:
             # Outside the except blocks: a traceback would keep the failed forward's tensors alive.
@@ -100,8 +129,11 @@ class Conversation:
         return tuple(events)
 
     def back(self) -> bool:
-        """Take back the newest token of the current turn, and its end; False when the turn has no token."""
-        if self.turn is None or not self.turn.answer:
+        """Take back the newest token of the current turn, and its end; False when the turn has no token.
+
+        From the start of a turn that reads results of tools, that is the last token of the call, and the results go.
+        """
+        if self.turn is None or not (self.turn.answer or self._back_to_call()):
             return False
         while not isinstance(self.trace.events[-1], Stepped):
             self._drop_last_event()
@@ -142,19 +174,22 @@ class Conversation:
         stopped = self._stopped
         if self.turn is None or (stopped is not None and stopped.reason == "error"):
             raise ExperimentError("follow_ups", "the run ended with an error; start anew")
-        cancelled = stopped is not None and stopped.reason == "cancelled"
+        cancelled, calling = stopped is not None and stopped.reason == "cancelled", self._calling
         if cancelled and (not self.loaded.facts.eos_ids or self.experiment.mistake == "eos_not_watched"):
             raise ExperimentError("follow_ups", "a cancelled turn needs an end-of-sequence token to end with")
         self._change(follow_ups=[*self.experiment.follow_ups, text])
-        if cancelled:
+        if cancelled and calling:  # the turn that would read the results ends at once
+            ending = Forced(turn=self._index + 1, step=0, token_id=self.loaded.facts.eos_ids[0])
+            self._change(forced=[item.model_dump() for item in (*self.experiment.forced, ending)])
+        elif cancelled:
             self.force(len(self.turn.answer), self.loaded.facts.eos_ids[0])
 
     def cancel(self, **evidence: object) -> None:
         """Stop a running turn where it is; the next `advance` goes on. `evidence` says what else decided it."""
-        if self.turn is None or self._stopped is not None:
+        if self.turn is None or (self._stopped is not None and self._stopped.reason != "tool_call"):
             return
         evidence = {"step": len(self.turn.answer)} | evidence
-        stopped = Stopped(self._index, "cancelled", evidence, self.turn.held_text())
+        stopped = Stopped(self._index, "cancelled", evidence, "" if self._calling else self.turn.held_text())
         self.trace = replace(self.trace, events=(*self.trace.events, stopped))
 
     def release(self) -> None:
@@ -167,9 +202,14 @@ class Conversation:
 
     @property
     def _stopped(self) -> Stopped | None:
-        """The end of the current turn, which is always the newest event."""
-        newest = self.trace.events[-1] if self.trace.events else None
+        """The end of the current turn: the newest event but for what its calls gave."""
+        newest = next((event for event in reversed(self.trace.events) if not isinstance(event, ToolCalled)), None)
         return newest if isinstance(newest, Stopped) else None
+
+    @property
+    def _calling(self) -> bool:
+        """True where the current turn ended in calls, be they run or not."""
+        return any(stopped.reason == "tool_call" for stopped in self.trace.of(Stopped, self._index))
 
     def _fail(self, message: str, field: str, events: list[Event]) -> None:
         """End the run with an error; the cache goes back."""
@@ -181,7 +221,10 @@ class Conversation:
 
     def _work(self, events: list[Event]) -> None:
         """Do the next piece and put what happened into `events`, as far as it gets."""
-        if self._index < 0 or self._stopped is not None:
+        if self._calling and isinstance(self.trace.events[-1], Stopped):
+            asked, setting = tools_named(self.experiment.tools), Setting(self.experiment.clock)
+            events += run_calls(self.trace.answer(self._index), asked, setting, self._index)
+        elif self._index < 0 or self._stopped is not None:
             self._begin_turn(events)
         elif self.turn is not None:
             events += self.turn.step(self.experiment.forced_token(self._index, len(self.turn.answer)))
@@ -189,31 +232,48 @@ class Conversation:
     def _begin_turn(self, events: list[Event]) -> None:
         """Render the history, drop what does not fit, keep what the cache has of the rest, compute what it lacks."""
         former, self.turn = self.turn, None
+        self._callers = [*self._callers, former] if former and self._calling else []
         self._index += 1
-        fed = fit(self.loaded, self.trace, self._index, cache_budget=self._cache_budget)
+        fed = fit(self.loaded, self.trace, self._index, cache_budget=self.cache_budget)
         if fed.refusal is not None:
             events.append(fed.rendered)
             raise fed.refusal
         prompt_ids = fed.rendered.token_ids.tolist()
-        held = former.kv_tokens if former else 0
-        skipped, cached = overlap(former, fed.window)
-        common = kv_cache.common_prefix(cached, prompt_ids)
-        # The last position is always computed: its logits are what the first step needs.
-        reused = min(common, len(prompt_ids) - 1)
-        cache = former.cache if former and reused > 0 else None
-        if cache is None or not kv_cache.cut_back(cache, skipped + reused):
-            cache, reused = None, 0
-        else:
-            kv_cache.evict(cache, skipped)
-        parted = None
-        if common < min(len(cached), len(prompt_ids)):
-            parted = Parted(common, cached_id=cached[common], new_id=prompt_ids[common])
-        events += fed.events(cached=held, reused=reused, parted=parted)
-        window = fed.window.begun(self.trace, self._index, reused) if fed.window else None
+        # Keys in a window carry what has left: system prompts are kept without one, and of no use in it.
+        prefixes = None if fed.window else self._prefixes
+        found = reuse(former, fed.rendered, fed.window, prefixes)
+        events += fed.events(found)
+        window = fed.window.begun(self.trace, self._index, found.reused) if fed.window else None
         offset = window.offset if window else 0
-        check_prompt(self.experiment, self.loaded.facts, len(prompt_ids), self._cache_budget, offset=offset)
-        self.turn = Turn(self.loaded, self.experiment, self._index, prompt_ids, cache, self._generator, window)
+        check_prompt(self.experiment, self.loaded.facts, len(prompt_ids), self.cache_budget, offset=offset)
+        self.turn = self._new_turn(prompt_ids, found.cache, window)
         events.append(self.turn.prefill())
+        if prefixes is not None:
+            prefixes.keep(fed.rendered, self.turn.cache)
+
+    def _new_turn(self, prompt_ids: Sequence[int], cache: Cache | None, window: Window | None) -> Turn:
+        """The current turn, with the round of tool calls that it is."""
+        return Turn(
+            self.loaded,
+            self.experiment,
+            self._index,
+            prompt_ids,
+            cache,
+            self._generator,
+            window,
+            calls=round_of(self.trace, self._index),
+            forcing=call_grammar_of(self.trace, self._index, vocabulary(self.loaded.tokenizer)),
+        )
+
+    def _back_to_call(self) -> bool:
+        """Leave a turn without tokens for the one whose calls it reads the results of; its cache is made anew."""
+        if not self._callers:
+            return False
+        *self._callers, self.turn = self._callers
+        self.turn.cache, self._index = None, self.turn.index
+        while self.trace.events[-1].turn > self._index:
+            self._drop_last_event()
+        return True
 
     def _drop_last_event(self) -> None:
         self.trace = replace(self.trace, events=self.trace.events[:-1])

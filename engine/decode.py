@@ -9,18 +9,19 @@ from transformers import Cache
 
 from engine import kv_cache
 from engine.context.window import Window, feed
-from engine.experiment import Experiment, ExperimentError
+from engine.experiment import Experiment, ExperimentError, Grammar
 from engine.limits import check_id, context_limit
 from engine.model import LoadedModel
-from engine.stages.candidates import best_eos, follow
-from engine.stages.detokenizer import Detokenizer, State
+from engine.stages.detokenizer import Detokenizer, Piece, State
 from engine.stages.forward import Forwarded, forward
 from engine.stages.inputs import Inputs, make_inputs
 from engine.stages.processors import build_chain
+from engine.stages.record import record
 from engine.stages.sampling import draw, greedy
 from engine.stages.snapshots import NoCandidate, Snapshot
-from engine.stages.stopping import StopRule
+from engine.stages.stopping import StopRule, first_of
 from engine.stages.vocabulary import vocabulary
+from engine.tools.rounds import Round, mark_ids
 from engine.trace import Draw, Event, Prefilled, Shape, Stepped, Stopped
 
 
@@ -59,8 +60,14 @@ class Turn:
         cache: Cache | None,
         generator: torch.Generator,
         window: Window | None = None,
+        *,
+        calls: Round | None = None,
+        forcing: Grammar | None = None,
     ) -> None:
-        """Build the chain. Raises `ExperimentError` for a grammar that does not compile or ids out of range."""
+        """Build the chain; `calls` is the round of tool calls that the turn is, `forcing` the grammar of a forced one.
+
+        Raises `ExperimentError` for a grammar that does not compile or ids out of range.
+        """
         self.index = index
         self.prompt_ids = tuple(prompt_ids)
         self.answer: list[int] = []
@@ -74,9 +81,18 @@ class Turn:
         self._own: Computed | None = None  # of the prompt's last row: the first step's logits
         self._context = torch.tensor([self.prompt_ids], dtype=torch.long, device=loaded.device)  # [1, prompt + answer]
         self._vocabulary = vocabulary(loaded.tokenizer)
-        self._detokenizer = Detokenizer(loaded.tokenizer, experiment.stop.stop_strings)
+        self._calls = calls
+        self._texts: list[str] = []  # newly shown, one a token
+        self._detokenizer = Detokenizer(
+            loaded.tokenizer, experiment.stop.stop_strings, shown=mark_ids(self._vocabulary) if calls else ()
+        )
         self.chain = build_chain(
-            experiment, loaded.facts, loaded.tokenizer, prompt_ids=self.prompt_ids, device=loaded.device
+            experiment,
+            loaded.facts,
+            loaded.tokenizer,
+            prompt_ids=self.prompt_ids,
+            device=loaded.device,
+            forcing=forcing,
         )
         self._rule = StopRule(
             prompt_tokens=len(self.prompt_ids) + (window.offset if window else 0),
@@ -98,12 +114,14 @@ class Turn:
             seconds=computed.seconds,
         )
 
-    def step(self, forced: int | None = None) -> tuple[Event, ...]:
+    def step(self, forced: int | None = None, computed: Computed | None = None) -> tuple[Event, ...]:
         """Choose the next token; `forced` overrides the draw, which is made all the same.
+
+        `computed` are the next token's logits where somebody else has computed them.
 
         Gives (Stepped,), (Stepped, Stopped), or (Stopped,) where the chain left nothing to choose.
         """
-        computed = self._next_logits()
+        computed = computed or self._next_logits()
         started = time.perf_counter()
         before = Before(self._generator.get_state(), self._detokenizer.snapshot())
         try:
@@ -112,10 +130,23 @@ class Turn:
             evidence = {"stage": error.stage, "step": len(self.answer)}
             return (Stopped(self.index, "no_candidate", evidence, self.held_text()),)
         token_id, drawn = self._choose(snapshots, forced)
-        stepped = self._record(computed, snapshots, token_id, drawn, forced is not None)
+        stepped = record(
+            snapshots,
+            self._vocabulary,
+            self._loaded.facts.eos_ids,
+            turn=self.index,
+            step=len(self.answer),
+            position=len(self.prompt_ids) + len(self.answer),
+            token_id=token_id,
+            drawn=drawn,
+            forced=forced is not None,
+            shapes=computed.shapes,
+            kv_tokens=self.kv_tokens,
+            kv_bytes=self.kv_bytes,
+            seconds=computed.seconds,
+        )
         self._before.append(before)
-        self._append(token_id)
-        piece = self._detokenizer.push(token_id)
+        piece = self._take(token_id)
         stepped = replace(
             stepped,
             text=piece.text,
@@ -123,16 +154,19 @@ class Turn:
             overhead_seconds=time.perf_counter() - started,
         )
         grammar = self.chain.grammar
-        verdict = self._rule.check(
+        held = "" if piece.stop else self.held_text()
+        holds = self._rule.reached(
             token_id=token_id,
             new_tokens=len(self.answer),
             match=piece.stop,
             grammar_ended=grammar is not None and grammar.ended(self.answer),
         )
+        called = self._calls.ending("".join(self._texts) + held, holds) if self._calls else None
+        verdict = called or first_of(holds)
         if verdict is None:
             return (stepped,)
         reason, evidence = verdict
-        return stepped, Stopped(self.index, reason, evidence, "" if piece.stop else self.held_text())
+        return stepped, Stopped(self.index, reason, evidence, held)
 
     def back(self) -> None:
         """Take the newest token back: text, generator and cache are as they were before its step.
@@ -142,11 +176,25 @@ class Turn:
         before = self._before.pop()
         self._generator.set_state(before.random)
         self._detokenizer.restore(before.text)
+        self._texts.pop()
         self.answer.pop()
         self._context = self._context[:, :-1]
         # What has left a window does not come back: the next forward builds what stood there then.
         if self.cache is not None and (self.gone or not kv_cache.cut_back(self.cache, self.fed)):
             self.cache = None
+        if not self.answer and self._own is None:  # a turn that was replayed: its first logits were never computed here
+            self.cache = None
+
+    def replay(self, steps: Sequence[Stepped]) -> None:
+        """Stand where these steps of the same turn ended: ids, text and generator as after them. No forward is run."""
+        for step in steps:
+            self._before.append(Before(self._generator.get_state(), self._detokenizer.snapshot()))
+            if step.draw is not None:
+                # The very numbers that the draw's race took.
+                torch.empty((1, step.shapes["logits"][-1]), device=self._loaded.device).exponential_(
+                    1, generator=self._generator
+                )
+            self._take(step.token_id)
 
     @property
     def first_logits(self) -> torch.Tensor | None:
@@ -242,39 +290,10 @@ class Turn:
             return forced, drawn
         return (drawn.drawn_id if drawn else greedy(final.logits)), drawn
 
-    def _record(
-        self, computed: Computed, snapshots: Sequence[Snapshot], token_id: int, drawn: Draw | None, forced: bool
-    ) -> Stepped:
-        """The step as far as it is known before its text is."""
-        eos = best_eos(snapshots, self._loaded.facts.eos_ids)
-        always = {token_id} | ({eos.token_id} if eos else set()) | ({drawn.drawn_id} if drawn else set())
-        candidates = follow(snapshots, sorted(always))
-        words = self._vocabulary
-        return Stepped(
-            turn=self.index,
-            step=len(self.answer),
-            position=len(self.prompt_ids) + len(self.answer),
-            token_id=token_id,
-            piece=words.piece(token_id),
-            token_bytes=words.bytes(token_id),
-            special=words.is_special(token_id),
-            forced=forced,
-            shapes=computed.shapes,
-            stages=tuple(snapshot.stage for snapshot in snapshots),
-            candidate_ids=candidates.ids,
-            candidate_bytes=tuple(words.bytes(token) for token in candidates.ids.tolist()),
-            logits=candidates.logits,
-            probabilities=candidates.probabilities,
-            draw=drawn,
-            eos=eos,
-            kv_tokens=self.kv_tokens,
-            kv_bytes=self.kv_bytes,
-            seconds=computed.seconds,
-            overhead_seconds=0.0,
-            text="",
-            held_bytes=0,
-        )
-
-    def _append(self, token_id: int) -> None:
+    def _take(self, token_id: int) -> Piece:
+        """The token is part of the answer from now on; gives the text that it shows."""
         self.answer.append(token_id)
         self._context = torch.cat([self._context, self._context.new_tensor([[token_id]])], dim=-1)
+        piece = self._detokenizer.push(token_id)
+        self._texts.append(piece.text)
+        return piece

@@ -45,7 +45,7 @@ def embedded_folder(source: EmbeddedSource, *, title: str, convert: Converter | 
     Two processes at once make it once: the second waits for the first. `convert(gguf, folder)` writes the files.
     Raises `ModelError` where the package is missing or altered, or the folder cannot be written.
     """
-    folder = cache_root() / f"{Path(source.file).stem.lower()}-{source.sha256[:12]}-v{FORMAT}"
+    folder = folder_of(source)
     try:
         if is_intact(folder):
             return folder
@@ -59,6 +59,11 @@ def embedded_folder(source: EmbeddedSource, *, title: str, convert: Converter | 
             "Set DECODESCOPE_CACHE to a folder with 1 GB free."
         ) from error
     return folder
+
+
+def folder_of(source: EmbeddedSource) -> Path:
+    """Where the conversion stands, or would."""
+    return cache_root() / f"{Path(source.file).stem.lower()}-{source.sha256[:12]}-v{FORMAT}"
 
 
 def find_gguf(source: EmbeddedSource) -> Path:

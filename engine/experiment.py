@@ -8,83 +8,52 @@ import json
 from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    Field,
+    ValidationError,
+    model_validator,
+)
 
-from engine.values import Context, Value
+from engine.values import (
+    LLAMA_CPP_ORDER,
+    SAMPLING_ONLY,
+    TRANSFORMERS_ORDER,
+    BadWord,
+    ClockTime,
+    Context,
+    ExperimentError,
+    GrammarSource,
+    MessageText,
+    ProcessorName,
+    StopText,
+    TokenId,
+    Value,
+    replace_lone_surrogates,
+    short,
+)
+
+__all__ = [
+    "LLAMA_CPP_ORDER",
+    "MAX_JSON_BYTES",
+    "SAMPLING_ONLY",
+    "TRANSFORMERS_ORDER",
+    "Context",
+    "Experiment",
+    "ExperimentError",
+    "Forced",
+    "Grammar",
+    "Message",
+    "Mistake",
+    "ProcessorName",
+    "Sampling",
+    "Stop",
+    "parse_experiment",
+    "replace_lone_surrogates",
+]
 
 MAX_JSON_BYTES = 1_000_000
 
-ProcessorName = Literal[
-    "repetition_penalty",
-    "no_repeat_ngram_size",
-    "bad_words",
-    "min_new_tokens",
-    "suppress_tokens",
-    "grammar",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-]
-
-#: The order in which `generate` builds its chain; a grammar stands where `generate` puts custom processors.
-TRANSFORMERS_ORDER: tuple[ProcessorName, ...] = (
-    "repetition_penalty",
-    "no_repeat_ngram_size",
-    "bad_words",
-    "min_new_tokens",
-    "suppress_tokens",
-    "grammar",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-)
-
-#: llama.cpp's default: constraints and penalties first, then the cuts, temperature last.
-LLAMA_CPP_ORDER: tuple[ProcessorName, ...] = (
-    "bad_words",
-    "min_new_tokens",
-    "suppress_tokens",
-    "grammar",
-    "repetition_penalty",
-    "no_repeat_ngram_size",
-    "top_k",
-    "typical_p",
-    "top_p",
-    "min_p",
-    "temperature",
-)
-
-#: Processors that only run when a token is drawn at random, as in `generate`.
-SAMPLING_ONLY: frozenset[ProcessorName] = frozenset({"temperature", "top_k", "top_p", "min_p", "typical_p"})
-
-
-class ExperimentError(ValueError):
-    """A bad experiment. `path` is the field ("sampling.top_p"), `message` says what is allowed there."""
-
-    def __init__(self, path: str, message: str) -> None:
-        super().__init__(f"{path}: {message}" if path else message)
-        self.path = path
-        self.message = message
-
-
-def replace_lone_surrogates(text: Any) -> Any:
-    """Join surrogate pairs and turn each lone surrogate into U+FFFD; anything but a string is left alone."""
-    if not isinstance(text, str) or not any("\ud800" <= char <= "\udfff" for char in text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-_Cleaned = BeforeValidator(replace_lone_surrogates)
-MessageText = Annotated[str, StringConstraints(max_length=200_000), _Cleaned]
-StopText = Annotated[str, StringConstraints(min_length=1, max_length=200), _Cleaned]
-BadWord = Annotated[str, StringConstraints(min_length=1, max_length=100), _Cleaned]
-GrammarSource = Annotated[str, StringConstraints(min_length=1, max_length=20_000), _Cleaned]
 OwnOrder = Annotated[tuple[ProcessorName, ...], Field(max_length=len(TRANSFORMERS_ORDER), fail_fast=True)]
-TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Message(Value):
@@ -189,6 +158,7 @@ class Experiment(Value):
     follow_ups: Annotated[tuple[MessageText, ...], Field(max_length=100, fail_fast=True)] = ()
     tools: Annotated[tuple[str, ...], Field(max_length=32, fail_fast=True)] = ()
     tool_choice: Literal["auto", "required", "none"] = "auto"
+    clock: ClockTime = "2026-01-01T12:00:00Z"
     grammar: Grammar | None = None
     sampling: Sampling = Sampling()
     stop: Stop = Stop()
@@ -207,6 +177,12 @@ class Experiment(Value):
             raise ValueError(f"the strategy {self.context.strategy!r} needs 'messages': a raw prompt has none to drop")
         if self.context.strategy == "sliding_window" and self.mistake in ("mask_not_extended", "history_reencoded"):
             raise ValueError(f"the mistake {self.mistake!r} cannot be watched in a sliding window")
+        if self.prompt is not None and self.tools:
+            raise ValueError("'tools' need 'messages': a raw prompt has no place for them")
+        if self.tools and self.tool_choice == "required":
+            if self.grammar:
+                raise ValueError("'grammar' and tool_choice 'required' each say what the answer must be; take one away")
+            _require_in_order(["grammar"], self.sampling.order_names)
         if self.grammar:
             _require_in_order(["grammar"], self.sampling.order_names)
         return self
@@ -239,11 +215,11 @@ def parse_experiment(
         raise _first_error(error) from None
     if experiment.model not in models:
         allowed = ", ".join(sorted(models))
-        raise ExperimentError("model", f"unknown model {_short(experiment.model)}; allowed: {allowed}")
+        raise ExperimentError("model", f"unknown model {short(experiment.model)}; allowed: {allowed}")
     for index, name in enumerate(experiment.tools):
         if name not in tools:
             allowed = ", ".join(sorted(tools)) or "none"
-            raise ExperimentError(f"tools[{index}]", f"unknown tool {_short(name)}; allowed: {allowed}")
+            raise ExperimentError(f"tools[{index}]", f"unknown tool {short(name)}; allowed: {allowed}")
     return experiment
 
 
@@ -281,12 +257,4 @@ def _first_error(error: ValidationError) -> ExperimentError:
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] in {"missing", "value_error"}:
         return ExperimentError(path, message)
-    return ExperimentError(path, f"{message}, got {_short(detail['input'])}")
-
-
-def _short(value: Any) -> str:
-    try:
-        text = repr(value)
-    except RecursionError:
-        return "values nested too deeply"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return ExperimentError(path, f"{message}, got {short(detail['input'])}")

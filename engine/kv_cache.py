@@ -164,6 +164,53 @@ def slice_cache(cache: Cache, count: int) -> Cache:
     return view
 
 
+def copy_cache(cache: Cache, count: int) -> Cache:
+    """A second cache that holds the first `count` positions in tensors of its own, no longer than they need be.
+
+    Raises ValueError with the reason where the cache cannot go back that far.
+    """
+    reason = reason_against_cut(cache, count)
+    if reason is not None:
+        raise ValueError(reason)
+    twin = copy.copy(cache)
+    # A running state is changed in place, so it cannot be shared.
+    twin.layers = [
+        copy.deepcopy(layer) if layer_kind(layer) == "stateful" else copy.copy(layer) for layer in cache.layers
+    ]
+    for layer in twin.layers:
+        if isinstance(layer, SpareLayer):
+            layer.share()
+    cut_back(twin, count)
+    for layer in twin.layers:
+        if isinstance(layer, DynamicLayer) and layer.keys is not None and layer.values is not None:
+            layer.keys, layer.values = layer.keys.clone(), layer.values.clone()
+    return twin
+
+
+def reason_against_rows(cache: Cache) -> str | None:
+    """Why one cache cannot serve several rows at once; None when it can."""
+    for index, layer in enumerate(cache.layers):
+        if layer_kind(layer) == "stateful":
+            return f"layer {index} keeps a running state"
+    return None
+
+
+def take_rows(cache: Cache, rows: Sequence[int]) -> Cache:
+    """A second cache whose rows are those of this one's named, in order; one may be named often.
+
+    This one stays as it is. Raises ValueError with the reason where a layer keeps a running state.
+    """
+    reason = reason_against_rows(cache)
+    if reason is not None:
+        raise ValueError(reason)
+    taken = slice_cache(cache, tokens(cache))
+    for layer in taken.layers:
+        for name, held in zip(("keys", "values"), _tensors(layer), strict=True):
+            if held is not None:
+                setattr(layer, name, held[torch.tensor(list(rows), device=held.device)])
+    return taken
+
+
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     """Number of leading ids that both sequences share."""
     for index, (left, right) in enumerate(zip(first, second, strict=False)):

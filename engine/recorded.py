@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.experiment import ExperimentError, parse_experiment
 from engine.facts import ModelFacts
+from engine.tools.registry import TOOLS
 from engine.trace import Rendered, Stepped, Trace
 from engine.trace_json import trace_from_json
 
@@ -24,7 +25,7 @@ def is_trace(data: Any) -> bool:
 def parse_trace(data: dict[str, Any], *, models: Collection[str]) -> Trace:
     """A decoded trace whose turns and steps follow one another. Raises `ExperimentError`."""
     try:
-        parse_experiment(data.get("experiment", {}), models=models)
+        parse_experiment(data.get("experiment", {}), models=models, tools=TOOLS)
     except ExperimentError as error:
         raise ExperimentError(f"experiment.{error.path}".rstrip("."), error.message) from None
     try:

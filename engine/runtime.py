@@ -1,64 +1,30 @@
 """The one door to the engine: sessions that step, run, stop and go back, on one worker, within the limits."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from engine.asking import answer, check
+from engine.branches import Branch
 from engine.catalog import Catalog
 from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
-from engine.probes.arithmetic import arithmetic
-from engine.probes.attention import attention
-from engine.probes.attention_matrix import attention_matrix
-from engine.probes.distribution import distribution
-from engine.probes.embedding import embedding
-from engine.probes.feed_forward import feed_forward
-from engine.probes.layer import layer
-from engine.probes.lens import lens
-from engine.probes.lens_map import lens_map
-from engine.probes.model import model
-from engine.probes.norms import norms
-from engine.probes.padding import padding
-from engine.probes.parity import parity
-from engine.probes.policy import policy
-from engine.probes.positions import positions
-from engine.probes.relative_phase import relative_phase
-from engine.probes.residual import residual
-from engine.probes.rotary import rotary
-from engine.probes.uncached import uncached
+from engine.prefix_registry import PrefixRegistry
+from engine.probes.grid import Grid, GridResult
+from engine.probes.table import PROBES
 from engine.recorded import is_trace, parse_trace, replayed
 from engine.refusals import Refused
 from engine.scheduler import Scheduler
-from engine.sessions import Sessions
+from engine.sessions import Session, Sessions
 from engine.settings import Settings
+from engine.tools.registry import TOOLS
 from engine.trace import Trace
 
-#: What `Runtime.probe` knows: functions of a conversation and of named arguments.
-PROBES: dict[str, Callable[..., Any]] = {
-    "distribution": distribution,
-    "arithmetic": arithmetic,
-    "attention": attention,
-    "attention_matrix": attention_matrix,
-    "feed_forward": feed_forward,
-    "embedding": embedding,
-    "layer": layer,
-    "lens": lens,
-    "lens_map": lens_map,
-    "model": model,
-    "norms": norms,
-    "padding": padding,
-    "parity": parity,
-    "policy": policy,
-    "positions": positions,
-    "relative_phase": relative_phase,
-    "residual": residual,
-    "rotary": rotary,
-    "uncached": uncached,
-}
+#: Of the bytes for caches, one part in this many may hold system prompts for later conversations.
+PREFIX_SHARE = 8
 
 
 class Runtime:
@@ -84,7 +50,11 @@ class Runtime:
             cache_bytes=settings.cache_bytes,
             clock=clock,
         )
-        self._scheduler = Scheduler(self._sessions, settings, clock)
+        self._prefixes: PrefixRegistry | None = None
+        if settings.prefix_cache != "off":
+            limit = settings.cache_bytes // PREFIX_SHARE
+            self._prefixes = PrefixRegistry(limit, everyone=settings.prefix_cache == "everyone")
+        self._scheduler = Scheduler(self._sessions, settings, clock, self._prefixes)
 
     @property
     def facts(self) -> ModelFacts:
@@ -94,7 +64,7 @@ class Runtime:
     def parse(self, source: str | bytes | dict[str, Any]) -> Experiment:
         """An experiment that this program can run. Raises `ExperimentError`."""
         loaded = self.facts.model_id
-        experiment = parse_experiment(source, models=self._models)
+        experiment = parse_experiment(source, models=self._models, tools=TOOLS)
         if experiment.model != loaded:
             raise ExperimentError("model", f"{experiment.model!r} is not loaded; this program runs {loaded!r}")
         return experiment
@@ -120,20 +90,23 @@ class Runtime:
 
     # What one session does.
 
-    def start(self, session_id: str, experiment: Experiment) -> Trace:
+    def start(self, session_id: str, experiment: Experiment, *, branch: bool = False) -> Trace:
         """A new conversation in place of the old one, whose run is stopped and whose cache goes back.
 
-        No forward is run. Raises `ExperimentError` where the experiment asks for more than a limit allows.
+        With `branch` what was there is kept as a branch; without, all branches go. No forward is run. Raises
+        `ExperimentError` where the experiment asks for more than a limit allows.
         """
         session = self._sessions.get(session_id)
         self._check_limits(experiment)
 
         def renew() -> Trace:
-            conversation = Conversation(self._loaded, experiment, cache_budget=self._settings.cache_bytes)
-            if session.conversation:
-                session.conversation.release()
-            session.conversation = conversation
-            return conversation.trace
+            prefixes = self._prefixes.of(session.id) if self._prefixes else None
+            conversation = Conversation(
+                self._loaded, experiment, cache_budget=self._settings.cache_bytes, prefixes=prefixes
+            )
+            if not branch:
+                session.branches.clear()
+            return _replace(session, conversation, keep=branch)
 
         with session.lock:
             if session.run:
@@ -177,8 +150,20 @@ class Runtime:
         return self._change(session_id, lambda conversation: conversation.back())
 
     def force(self, session_id: str, step: int, token_id: int) -> Trace:
-        """Go back to `step` of the turn; the next step takes `token_id` there. Raises `Busy` during a run."""
-        return self._change(session_id, lambda conversation: conversation.force(step, token_id))
+        """Go back to `step` of the turn; the next step takes `token_id` there. Raises `Busy` during a run.
+
+        Where another token stood there, the run as it was is kept as a branch.
+        """
+        session = self._sessions.get(session_id)
+
+        def force(conversation: Conversation) -> None:
+            left = conversation.trace
+            conversation.force(step, token_id)
+            stood = left.steps(max(0, left.turns - 1))[step : step + 1]
+            if stood and stood[0].token_id != token_id:
+                session.branches.keep(left)
+
+        return self._change(session_id, force)
 
     def say(self, session_id: str, text: str) -> Trace:
         """Add a user turn to a finished conversation. Raises `Busy` during a run."""
@@ -190,6 +175,50 @@ class Runtime:
             raise Refused(f"unknown probe {name!r}; known: {', '.join(PROBES)}")
         session = self._sessions.get(session_id)
         return self._scheduler.call(session, lambda: PROBES[name](session.started, **arguments))
+
+    # Branches and grids.
+
+    def branches(self, session_id: str) -> tuple[Branch, ...]:
+        """The runs that this session has left for another way, oldest first."""
+        return tuple(self._sessions.get(session_id).branches)
+
+    def take(self, session_id: str, branch_id: int) -> Trace:
+        """Go back to a branch; what was there is kept in its place. Raises `Busy` during a run.
+
+        No forward is run: the next step fills the cache again.
+        """
+        session = self._sessions.get(session_id)
+
+        def item() -> Trace:
+            trace = session.branches.remove(branch_id).trace
+            conversation = Conversation.resumed(self._loaded, trace, cache_budget=self._settings.cache_bytes)
+            return _replace(session, conversation, keep=True)
+
+        return self._scheduler.change(session, item)
+
+    def probe_branch(self, session_id: str, branch_id: int, name: str, **arguments: Any) -> Any:
+        """What a probe gives for a branch; it has no cache, so the probe computes what it needs."""
+        session = self._sessions.get(session_id)
+
+        def item() -> Any:
+            trace = session.branches.find(branch_id).trace
+            return PROBES[name](Conversation.resumed(self._loaded, trace), **arguments)
+
+        return self._scheduler.call(session, item)
+
+    def grid(
+        self, session_id: str, experiment: Experiment, overrides: Sequence[Mapping[str, Any]]
+    ) -> Iterator[GridResult]:
+        """One prompt under several settings of `sampling`; yields what is known so far, to the end.
+
+        It is a run of the session: Stop ends it, it gives way to other visitors after each forward, and it ends when
+        its reader leaves. Raises `ExperimentError`, `Busy`.
+        """
+        session = self._sessions.get(session_id)
+        self._check_limits(experiment)
+        budget = self._settings.cache_bytes
+        work = self._scheduler.change(session, lambda: Grid(self._loaded, experiment, overrides, cache_budget=budget))
+        yield from self._scheduler.begin_work(session, work).follow()
 
     def complete(self, experiment: Experiment) -> Trace:
         """Run an experiment from start to end, as a visitor of its own, and return its trace."""
@@ -251,6 +280,16 @@ class Runtime:
             return session.started.trace
 
         return self._scheduler.change(session, item)
+
+
+def _replace(session: Session, conversation: Conversation, *, keep: bool) -> Trace:
+    """Put a conversation in the place of the session's own, which may be kept as a branch; its cache goes back."""
+    if session.conversation:
+        if keep:
+            session.branches.keep(session.conversation.trace)
+        session.conversation.release()
+    session.conversation = conversation
+    return conversation.trace
 
 
 def _last(traces: Iterator[Trace], trace: Trace) -> Trace:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from engine.prefix_registry import PrefixRegistry
 from engine.refusals import Busy, SessionGone
 from engine.runs import Run
-from engine.sessions import Session, Sessions
+from engine.sessions import Session, Sessions, Work
 from engine.settings import Settings
-from engine.trace import Stepped, Stopped, Trace
+from engine.trace import Stepped, Stopped, ToolCalled, Trace
 from engine.worker import Worker
 
 if TYPE_CHECKING:
@@ -29,8 +30,15 @@ class Scheduler:
     The worker's visitors are the `Session` objects: an id may be opened again while its former session winds up.
     """
 
-    def __init__(self, sessions: Sessions, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
+        prefixes: PrefixRegistry | None = None,
+    ) -> None:
         self._sessions = sessions
+        self._prefixes = prefixes
         self._settings = settings
         self._clock = clock
         self._run_order = itertools.count(1)
@@ -65,19 +73,60 @@ class Scheduler:
         """
         with session.lock:
             under_way = self._settled(session)
-            if under_way and one_token:
+            if under_way and (one_token or session.work):
                 raise Busy(STOP_FIRST)
             if under_way:
                 return under_way
-            if self._sessions.running >= self._settings.max_runs:
-                raise Busy(f"{self._settings.max_runs} runs are under way; try again in a minute")
-            session.run_order = next(self._run_order)
-            session.one_token = one_token
-            deadline = self._clock() + self._settings.run_seconds
-            step = partial(self._step, session, session.started, deadline)
-            session.run = run = Run(self._worker, session, step)
-            run.begin()
-            return run
+            step = partial(self._step, session, session.started)
+            return self._begin(session, step, one_token=one_token)
+
+    def begin_work(self, session: Session, work: Work) -> Run[Any]:
+        """Do work beside the conversation, as a run whose frames are its results. Raises `Busy`."""
+        with session.lock:
+            if self._settled(session):
+                raise Busy(STOP_FIRST)
+            return self._begin(session, partial(self._work, session, work), work=work)
+
+    def _begin(
+        self,
+        session: Session,
+        step: Callable[[float, bool], tuple[Any, bool]],
+        *,
+        one_token: bool = False,
+        work: Work | None = None,
+    ) -> Run[Any]:
+        """A new run of the session, whose lock is held; `step` is given the deadline and whether to wind up."""
+        if self._sessions.running >= self._settings.max_runs:
+            raise Busy(f"{self._settings.max_runs} runs are under way; try again in a minute")
+        session.run_order = next(self._run_order)
+        session.one_token, session.work = one_token, work
+        session.run = Run(self._worker, session, partial(step, self._clock() + self._settings.run_seconds))
+        session.run.begin()
+        return session.run
+
+    def _work(self, session: Session, work: Work, deadline: float, stopping: bool) -> tuple[Any, bool]:
+        """One piece of work beside the conversation. Returns what is known so far and whether to go on.
+
+        Where bytes run short it waits, with what it has, until the runs that began earlier have ended.
+        """
+        if not (session.closed or stopping or self._clock() >= deadline) and self._sessions.must_wait(session):
+            return None, True
+        more = False
+        with ExitStack() as on_end:
+            on_end.callback(self._count, session)
+            on_end.callback(self._end_work, session, work)
+            if not session.closed and not stopping and self._clock() < deadline:
+                more = work.advance()
+            if more:
+                on_end.pop_all()
+                self._count(session)
+        return work.result(), more
+
+    @staticmethod
+    def _end_work(session: Session, work: Work) -> None:
+        work.release()
+        if session.work is work:
+            session.work = None
 
     def _settled(self, session: Session) -> Run[Trace] | None:
         """The run to the end that is under way, once a single step or a run that is stopping has ended."""
@@ -106,14 +155,18 @@ class Scheduler:
                 events = conversation.advance()
                 on_failure.pop_all()
             session.bytes_given_back = 0
-            made = any(isinstance(event, Stepped | Stopped) for event in events)
+            made = any(isinstance(event, Stepped | Stopped | ToolCalled) for event in events)
             more = bool(events) and not conversation.finished and not (session.one_token and made)
         self._count(session)
         return conversation.trace, more
 
     def _count(self, session: Session) -> None:
-        """Book what the session's cache holds now, and let the least recently used caches go where bytes run short."""
-        session.cache_bytes = session.conversation.cache_bytes if session.conversation else 0
+        """Book what the session's cache holds now; where bytes run short, let system prompts kept for later go first,
+        then the least recently used caches.
+        """
+        session.cache_bytes = sum(held.cache_bytes for held in (session.conversation, session.work) if held)
+        if self._prefixes is not None:
+            self._prefixes.shrink(self._sessions.room)
         for other in self._sessions.over_budget():
             if other.conversation:
                 other.conversation.release()
@@ -132,8 +185,11 @@ class Scheduler:
         self._worker.drop(session)
 
         def release() -> None:
-            if session.conversation:
-                session.conversation.release()
+            for held in (session.conversation, session.work):
+                if held:
+                    held.release()
+            if self._prefixes is not None:
+                self._prefixes.forget(session.id)
 
         self._worker.submit(session, release)
 

@@ -5,14 +5,24 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
+from engine.branches import Branches
 from engine.refusals import Busy, NothingStarted, SessionGone
 from engine.runs import Run
-from engine.trace import Trace
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
+
+
+class Work(Protocol):
+    """Work in pieces of about one forward, beside the conversation; `result` is what is known of it so far."""
+
+    @property
+    def cache_bytes(self) -> int: ...
+    def advance(self) -> bool: ...
+    def result(self) -> Any: ...
+    def release(self) -> None: ...
 
 
 @dataclass(eq=False)
@@ -22,7 +32,9 @@ class Session:
     id: str
     used: float  # seconds on the registry's clock
     conversation: "Conversation | None" = None
-    run: Run[Trace] | None = None
+    run: Run[Any] | None = None
+    work: Work | None = None  # what the run does, where it does not go on with the conversation
+    branches: Branches = field(default_factory=Branches)
     one_token: bool = False  # the run is a single step
     run_order: int = 0  # runs count up over all sessions
     cache_bytes: int = 0
@@ -106,6 +118,12 @@ class Sessions:
         """Sessions with a run under way."""
         with self._lock:
             return sum(session.running for session in self._sessions.values())
+
+    @property
+    def room(self) -> int:
+        """Bytes of the budget that no session's cache takes."""
+        with self._lock:
+            return max(0, self._cache_bytes - sum(session.cache_bytes for session in self._sessions.values()))
 
     def over_budget(self) -> list[Session]:
         """The sessions whose caches must go for the rest to fit: the least recently used first, never a running one."""

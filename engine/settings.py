@@ -4,6 +4,8 @@ import argparse
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+PREFIX_CACHES = ("off", "visitor", "everyone")
+
 
 def _setting(default: Any, what: str) -> Any:
     return field(default=default, metadata={"help": what})
@@ -11,7 +13,9 @@ def _setting(default: Any, what: str) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """Each field is also a flag (`max_new_tokens` is `--max-new-tokens`). Raises ValueError on a limit below 1."""
+    """Each field is also a flag (`max_new_tokens` is `--max-new-tokens`). Raises ValueError on a limit below 1
+    and on an unknown `prefix_cache`.
+    """
 
     model: str | None = _setting(None, "id of the catalogue's model to load; without it the embedded one")
     device: str = _setting("auto", "auto, cpu, cuda or mps")
@@ -22,11 +26,17 @@ class Settings:
     max_sessions: int = _setting(200, "sessions kept; a new one takes the place of the least recently used")
     idle_seconds: float = _setting(900.0, "a session not used for this many seconds is given up")
     cache_bytes: int = _setting(1 << 30, "bytes of KV cache kept over all sessions")
+    prefix_cache: str = _setting(
+        "visitor", "who is served by a system prompt computed before: off, visitor (who wrote it) or everyone"
+    )
 
     def __post_init__(self) -> None:
         for name in _LIMITS:
             if not getattr(self, name) >= 1:  # so that NaN is refused too
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.prefix_cache not in PREFIX_CACHES:
+            allowed = ", ".join(PREFIX_CACHES)
+            raise ValueError(f"prefix_cache must be one of {allowed}, got {self.prefix_cache!r}")
 
     @staticmethod
     def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:

@@ -13,18 +13,24 @@ import numpy.typing as npt
 
 from engine.experiment import Experiment
 from engine.facts import ModelFacts
+from engine.truncated import Truncated
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
 Shape = tuple[int, ...]
 
-StopReason = Literal["eos", "length", "stop_string", "tool_call", "grammar_end", "no_candidate", "cancelled", "error"]
-
-
-#: What became of the system prompt: there was none, all of it stays, a part of it, nothing, or the template has put
-#: one of its own in its place.
-SystemFate = Literal["none", "kept", "cut", "dropped", "replaced"]
+StopReason = Literal[
+    "eos",
+    "length",
+    "stop_string",
+    "tool_call",
+    "tool_limit",
+    "grammar_end",
+    "no_candidate",
+    "cancelled",
+    "error",
+]
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,24 @@ class Parted:
     new_id: int
 
 
+@dataclass(frozen=True)
+class PrefixLookup:
+    """What the cache of system prompts had for a turn that its own cache could not help.
+
+    Compared are entries that this visitor may see: `common` leading positions are those of the nearest.
+    """
+
+    entries: int
+    system: int  # positions of this context's system prompt: as many can be had at most
+    common: int
+    parted: Parted | None  # the first pair that differs from the nearest entry
+
+    @property
+    def hit(self) -> bool:
+        """True where the whole system prompt was there."""
+        return self.common == self.system
+
+
 @dataclass(frozen=True, eq=False)
 class Rendered:
     """A turn's context as text and as n tokens."""
@@ -65,8 +89,16 @@ class Rendered:
     token_bytes: tuple[bytes, ...]  # [n], the UTF-8 bytes each stands for
     special: Bools  # [n], True for a control token
     marks_in_content: int  # control marks typed inside messages; neutralised unless the experiment obeys them
-    reused: int  # positions taken from the cache
-    parted: Parted | None
+    reused: int  # positions taken from a cache: of the turn before, or of system prompts where `prefix` is given
+    parted: Parted | None  # from the cache of the turn before
+    cached: int = 0  # positions that the turn before left in the cache
+    refused: str | None = None  # why that cache could not be cut back to what is shared
+    prefix: PrefixLookup | None = None  # None where the cache of system prompts was not asked
+
+    @property
+    def dropped(self) -> int:
+        """Positions of the turn before that left the cache."""
+        return self.cached - (self.reused if self.prefix is None else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,51 +184,9 @@ class Stepped:
     held_bytes: int  # bytes not yet shown: half a character, or what may become a stop string
 
 
-@dataclass(frozen=True)
-class Portion:
-    """One message of the whole history as rendered; `message` None is what the template wrote on its own."""
-
-    role: str
-    message: int | None
-    tokens: int
-    kept: int  # of these tokens, those that stay
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What the model itself wrote in place of the messages that were dropped."""
-
-    request: str  # the user message that asked for it; both are in the prompt, as messages that follow the history's
-    text: str
-    unread: tuple[int, ...]  # dropped messages that were too old to fit even into the prompt of the summary
-    prompt_tokens: int
-    tokens: int
-
-
-@dataclass(frozen=True, eq=False)
-class Truncated:
-    """The history did not fit, and a part of it left the context. Token counts are those of the whole as rendered."""
-
-    kind: ClassVar[str] = "truncated"
-    turn: int
-    strategy: str
-    limit: int  # tokens that the prompt may have
-    kept: tuple[int, ...]  # messages of which anything stays
-    dropped: tuple[int, ...]
-    portions: tuple[Portion, ...]
-    before: int  # tokens of the whole history
-    after: int  # tokens of the prompt that is left
-    offset: int  # the model is told that the prompt's first token stands here; 0 but in a window that goes on
-    system: SystemFate
-    summary: Summary | None
-    cached: int  # positions that the cache held before this turn
-    reused: int  # of these, those that this turn goes on with
-    computed: int  # positions that the prompt costs, those of the summary included
-
-
 @dataclass(frozen=True, eq=False)
 class ToolCalled:
-    """A tool ran, or refused to."""
+    """A tool ran, or could not: either `result` or `error` is what goes back to the model."""
 
     kind: ClassVar[str] = "tool_called"
     turn: int
@@ -252,9 +242,22 @@ class Trace:
         return tuple(self.of(Stepped, turn))
 
     def stopped(self, turn: int) -> Stopped | None:
-        return next(self.of(Stopped, turn), None)
+        """How the turn ended; the newest end, where a person cancelled what follows a call."""
+        ends = (event for event in reversed(self.events) if isinstance(event, Stopped))
+        return next((event for event in ends if event.turn == turn), None)
+
+    def answered(self, turn: int) -> int:
+        """How many turns before this one answered a message; those that ended in a call of a tool did not."""
+        ends = [self.stopped(former) for former in range(turn)]
+        return sum(1 for end in ends if end is None or end.reason != "tool_call")
+
+    @property
+    def calling(self) -> bool:
+        """True where the newest turn ended in calls: their results and another turn follow by themselves."""
+        stopped = self.stopped(self.turns - 1)
+        return stopped is not None and stopped.reason == "tool_call"
 
     def answer(self, turn: int) -> str:
         """The text shown for a turn so far."""
-        stopped = self.stopped(turn)
-        return "".join(step.text for step in self.steps(turn)) + (stopped.text if stopped else "")
+        ends = "".join(stopped.text for stopped in self.of(Stopped, turn))
+        return "".join(step.text for step in self.steps(turn)) + ends

@@ -32,7 +32,10 @@ def trace_to_json(trace: Trace) -> dict[str, Any]:
 
 
 def trace_from_json(data: dict[str, Any]) -> Trace:
-    """The inverse of `trace_to_json`. Raises ValueError on another version, KeyError or TypeError on missing parts."""
+    """The inverse of `trace_to_json`; a field that has a default may be missing.
+
+    Raises ValueError on another version, KeyError or TypeError on missing parts.
+    """
     if data.get("version") != TRACE_VERSION:
         raise ValueError(f"this trace has version {data.get('version')!r}; this program reads version {TRACE_VERSION}")
     return Trace(
@@ -88,11 +91,12 @@ def _from_json(kind: Any, value: Any) -> Any:
         return np.array(_null_to_minus_infinity(value) if kind == Floats else value, dtype=dtype)
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
-        names = [item.name for item in dataclasses.fields(kind)]
-        unknown = set(value) - set(names)
+        fields = dataclasses.fields(kind)
+        unknown = set(value) - {item.name for item in fields}
         if unknown:
             raise ValueError(f"unknown field {sorted(unknown)[0]!r} in a {typing.cast(type, kind).__name__}")
-        return typing.cast(Any, kind)(**{name: _from_json(hints[name], value[name]) for name in names})
+        given = [item.name for item in fields if item.name in value or item.default is dataclasses.MISSING]
+        return typing.cast(Any, kind)(**{name: _from_json(hints[name], value[name]) for name in given})
     if kind is bytes:
         return bytes(list(value))  # of a number, bytes() would make that many zeros
     if origin is tuple:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchmarks import decode, floor, footprint, inside, transformer_lens
+from benchmarks import decode, floor, footprint, grid, inside, transformer_lens, turns
 from benchmarks.__main__ import main
 from benchmarks.figures import Figure, table
 from benchmarks.prompts import prompt_of
@@ -35,6 +35,17 @@ def test_footprint_counts_json_and_memory(llama: LoadedModel) -> None:
     assert 0 < memory.value < 1_000
 
 
+def test_grid_is_measured_beside_its_runs(llama: LoadedModel) -> None:
+    (figure,) = grid.measure(llama, context=16, new_tokens=4, rounds=1)
+    assert 0 < figure.value < 10
+
+
+def test_grid_refuses_to_compare_different_work(llama: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid, "together", lambda *_: ([(1, 2)] * 8, 0))
+    with pytest.raises(RuntimeError, match="different tokens"):
+        grid.measure(llama, context=16, new_tokens=4, rounds=1)
+
+
 def test_inside_measures_step_lens_map_and_matrix(llama: LoadedModel) -> None:
     figures = inside.measure(llama, context=24, whole=32, rounds=1)
     assert [figure.bar for figure in figures] == [1.5, 1.3, 1.3, None, 1.3, None]
@@ -51,6 +62,14 @@ def test_transformer_lens_is_left_out_with_the_reason(
     monkeypatch.setattr(transformer_lens, "_environment", none)
     assert transformer_lens.measure() == []
     assert capsys.readouterr().err == "TransformerLens left out: no package index\n"
+
+
+def test_turns_measures_a_second_turn_and_the_cut(llama: LoadedModel) -> None:
+    second = turns.second_turn(llama, shared=120, new=60, rounds=1)
+    assert 0 < second.value < 100
+    assert "shared" in second.name
+    cut = turns.compare_and_cut(llama, positions=400, rounds=3)
+    assert 0 < cut.value < 100
 
 
 def test_in_turn_takes_medians_and_leaves_out_the_first_round() -> None:

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 
 from engine.catalog import load_catalog
 from engine.experiment import Experiment, Forced, Grammar, Message, Sampling, Stop, parse_experiment
-from engine.trace import Draw, EosScore, Event, Parted, Portion, Span, Stage, StopReason, Summary
+from engine.trace import Draw, EosScore, Event, Parted, Span, Stage, StopReason
+from engine.truncated import Portion, Summary
 from engine.values import Context
 
 ROOT = Path(__file__).parents[1]

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from components.compose import transcript
 from components.copy import words
 from components.roles import role_colour
 from components.visible import running_text
 from components.widgets import table
 from components.widgets.table import Cell, Column, Tone
-from engine.trace import Portion, Rendered, Trace, Truncated
+from engine.dialogue import messages_of
+from engine.trace import Rendered, Trace
+from engine.truncated import Portion, Truncated
 
 #: Characters of a message that a row shows.
 SHOWN = 90
@@ -29,7 +30,7 @@ def select(trace: Trace, rendered: Rendered) -> list[Row]:
     """The messages in order; where nothing had to leave, those of the prompt, which all stay."""
     truncated = trace.truncated(rendered.turn)
     portions = truncated.portions if truncated else _whole(rendered)
-    texts = dict(enumerate(message["content"] for message in transcript(trace)))
+    texts = dict(enumerate(message.content for message in messages_of(trace, rendered.turn)))
     return [Row(portion, _text(portion, texts)) for portion in portions]
 
 

@@ -4,7 +4,7 @@ from components.copy import words
 from components.panel import View
 from components.visible import running_text
 from components.widgets.token_strip import Chip, Group
-from engine.trace import Truncated
+from engine.truncated import Truncated
 from engine.values import Context
 
 

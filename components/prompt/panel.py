@@ -208,6 +208,8 @@ def _first_position(rendered: Rendered, index: int) -> int:
 def _note(part: Part) -> str:
     if part.message is not None:
         return ""
+    if part.role == "tool":
+        return words(STATION).text("tool_definitions")
     return words(STATION).text("default_system" if part.has_content else "generation_prompt")
 
 
@@ -218,6 +220,8 @@ def _author(part: Part, trace: Trace, turn: int) -> str:
     if cut is not None and cut.summary and part.message > max(portion.message or 0 for portion in cut.portions):
         return "by_app" if part.role == "user" else "by_model_now"
     given = len(trace.experiment.messages or ())
+    if part.role == "tool" and part.message >= given:
+        return "by_tool"
     return "by_model" if part.role == "assistant" and part.message >= given else "by_you"
 
 

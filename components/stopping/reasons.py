@@ -105,6 +105,8 @@ def _grammar(view: View) -> Reason:
     assert view.trace is not None
     say = words("stopping")
     grammar = view.trace.experiment.grammar
+    if grammar is None and view.nearest_step and any(one.name == "grammar" for one in view.nearest_step.stages):
+        return Reason("grammar_end", "not_yet", say.text("grammar_of_call"))
     if grammar is None:
         return Reason("grammar_end", "off", say.text("no_grammar"))
     return Reason("grammar_end", "not_yet", say.text("grammar_now", kind=grammar.kind))
@@ -129,6 +131,8 @@ def _decided(stopped: Stopped, steps: Sequence[Stepped]) -> str:
             return say.text("decided_no_candidate", stage=stage_name(str(evidence["stage"])))
         case "cancelled" if evidence.get("limit") == "run_seconds":
             return say.text("decided_run_seconds", seconds=evidence["seconds"])
+        case "tool_limit":
+            return say.text("decided_tool_limit", rounds=evidence["rounds"])
         case "error":
             return visible(str(evidence.get("message", ""))).replace("␣", " ")
         case _:

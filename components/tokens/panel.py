@@ -13,6 +13,7 @@ from components.heading import titled
 from components.panel import View
 from components.roles import role_colour
 from components.tokens.characters import characters_touched, is_whole
+from components.tokens.merges import merges_value, tokenizers_value
 from components.tokens.vocabulary import marks_value, vocabulary_value
 from components.transcript_strip import position_role
 from components.visible import visible, visible_bytes
@@ -22,6 +23,8 @@ from components.widgets.table import Cell, Column, Tone
 from engine.trace import Rendered, Stepped
 
 STATION = "tokens"
+ASKS = ("tokenizers",)
+LOOKS_UP = True
 MAX_ROWS = 200
 MAX_STRETCHES = 24
 NEIGHBOURS = 8
@@ -55,6 +58,8 @@ def build() -> list[gr.HTML]:
     say = words(STATION)
     return [
         titled(table.build, "tokens-table", say.text("table")),
+        titled(table.build, "tokens-merges", say.text("merges"), height=420),
+        titled(table.build, "tokens-tokenizers", say.text("tokenizers")),
         titled(table.build, "tokens-spans", say.text("spans"), height=520),
         titled(table.build, "tokens-vocabulary", say.text("vocabulary")),
         titled(table.build, "tokens-marks", say.text("marks")),
@@ -68,6 +73,8 @@ def render(view: View) -> list[Any]:
     position = steps[-1].position if view.cursor.position is None and steps else view.cursor.position
     return [
         table_value(rendered, steps, position),
+        merges_value(view, len(rendered.token_ids) - 1 if position is None else position),
+        tokenizers_value(view.results.get("tokenizers")),
         spans_value(stretches(rendered, steps)),
         vocabulary_value(view.facts),
         marks_value(view.facts, rendered, steps),

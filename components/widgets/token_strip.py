@@ -14,7 +14,8 @@ class Chip:
     """One token.
 
     `position` counts over the whole context and is what a click gives back. `role` is system, user, assistant, tool or
-    scaffold and gives the colour; `state` is computed, reused, sampled or forced and gives the fill and the line.
+    scaffold and gives the colour; `state` is computed, reused, sampled, forced (by a person) or grammar (forced by it)
+    and gives the fill and the line.
     """
 
     text: str

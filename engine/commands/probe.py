@@ -9,6 +9,7 @@ from engine.commands.run import code, load, run
 from engine.experiment import ExperimentError, parse_experiment
 from engine.recorded import is_trace, parse_trace
 from engine.settings import Settings
+from engine.tools.registry import TOOLS
 
 #: A trace takes about 12 KB a step.
 MAX_TRACE_BYTES = 64_000_000
@@ -40,14 +41,14 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
     recorded = is_trace(data)
     models = catalog.loadable_ids
     trace = parse_trace(data, models=models) if recorded else None
-    experiment = trace.experiment if trace else parse_experiment(data, models=models)
+    experiment = trace.experiment if trace else parse_experiment(data, models=models, tools=TOOLS)
     if flags.model:
         experiment = experiment.model_copy(update={"model": flags.model})
     # torch takes seconds to import: a bad experiment is told before.
     from engine.asking import answer, check
     from engine.probe_json import answer_to_json
+    from engine.probes.table import PROBES
     from engine.recorded import replayed
-    from engine.runtime import PROBES
 
     arguments = _arguments(flags, PROBES)
     check(PROBES, flags.name, arguments, catalog.find(experiment.model))

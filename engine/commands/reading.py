@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from engine.dialogue import told
 from engine.experiment import ExperimentError
-from engine.trace import Event, Prefilled, Stepped, Stopped
+from engine.trace import Event, Prefilled, Stepped, Stopped, ToolCalled
 
 BAD_INPUT = 2
 FAILED_RUN = 1
@@ -51,6 +52,8 @@ def report(event: Event) -> None:
             line = f"turn {event.turn}: {event.last - event.first + 1} positions prefilled in {event.seconds:.2f} s"
         case Stepped():
             line = f"{event.position}: {event.token_id} {event.piece!r} in {1000 * event.seconds:.0f} ms"
+        case ToolCalled():
+            line = f"turn {event.turn} called {event.name}: {told(event)}"
         case Stopped():
             line = f"turn {event.turn} stopped: {event.reason} {json.dumps(event.evidence, default=str)}"
         case _:

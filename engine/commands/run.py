@@ -9,6 +9,7 @@ from engine.catalog import Catalog
 from engine.commands.reading import FAILED_RUN, INTERRUPTED, read, report, write_out
 from engine.experiment import MAX_JSON_BYTES, Experiment, parse_experiment
 from engine.settings import Settings
+from engine.tools.registry import TOOLS
 from engine.trace import Stopped, Trace
 from engine.trace_json import trace_to_json
 
@@ -28,7 +29,7 @@ def add(parser: argparse.ArgumentParser, catalog: Catalog) -> None:
 def main(flags: argparse.Namespace, catalog: Catalog) -> int:
     """Run one experiment; the exit code: 0, 1 when the run ended in an error, 130 on Ctrl-C."""
     data = read(flags.experiment, MAX_JSON_BYTES, "an experiment")
-    experiment = parse_experiment(data, models=catalog.loadable_ids)
+    experiment = parse_experiment(data, models=catalog.loadable_ids, tools=TOOLS)
     if flags.model:
         experiment = experiment.model_copy(update={"model": flags.model})
     if flags.out is not None:  # a file that cannot be written is told before the work and not after it

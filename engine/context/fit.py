@@ -14,7 +14,9 @@ from engine.context.window import Window, size_of
 from engine.experiment import ExperimentError
 from engine.history import render_turn
 from engine.model import LoadedModel
-from engine.trace import Event, Parted, Portion, Rendered, Span, Summary, SystemFate, Trace, Truncated
+from engine.reuse import Reuse
+from engine.trace import Event, Rendered, Span, Trace
+from engine.truncated import Portion, Summary, SystemFate, Truncated
 from engine.values import Strategy
 
 
@@ -27,16 +29,16 @@ class Fed:
     window: Window | None = None
     refusal: ExperimentError | None = None  # nothing that may leave makes it fit; `rendered` is the whole history then
 
-    def events(self, *, cached: int, reused: int, parted: Parted | None) -> list[Event]:
+    def events(self, found: Reuse) -> list[Event]:
         """What there is to tell, once it is known what the cache held and what of it the turn goes on with."""
-        rendered = replace(self.rendered, reused=reused, parted=parted)
+        rendered, reused = found.noted(self.rendered), found.reused
         if self.truncated is None:
             return [rendered]
         summary = self.truncated.summary
         # The last token of a summary is never fed.
         apart = summary.prompt_tokens + max(0, summary.tokens - 1) if summary else 0
         computed = self.truncated.after - reused + apart
-        return [replace(self.truncated, cached=cached, reused=reused, computed=computed), rendered]
+        return [replace(self.truncated, cached=found.cached, reused=reused, computed=computed), rendered]
 
 
 def fit(loaded: LoadedModel, trace: Trace, turn: int, *, cache_budget: int | None = None) -> Fed:

@@ -8,7 +8,8 @@ from engine.context.summary import REQUEST, SUMMARY_TOKENS, greedy_ids, pair, te
 from engine.experiment import ExperimentError, Message
 from engine.history import messages_of, render_turn
 from engine.model import LoadedModel
-from engine.trace import Rendered, Summary, Trace
+from engine.trace import Rendered, Trace
+from engine.truncated import Summary
 
 
 class History:

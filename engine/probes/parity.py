@@ -8,12 +8,14 @@ from transformers import GenerationConfig, LogitsProcessorList
 
 from engine.conversation import Conversation
 from engine.decode import Turn
-from engine.experiment import Experiment
+from engine.experiment import Experiment, Grammar
 from engine.facts import ModelFacts
 from engine.kv_cache import common_prefix
 from engine.model import LoadedModel
 from engine.stages.grammar import GrammarProcessor
 from engine.stages.processors import bad_word_ids
+from engine.stages.vocabulary import vocabulary
+from engine.tools.rounds import grammar_of
 
 MAX_TOKENS = 64
 
@@ -51,6 +53,7 @@ def parity(conversation: Conversation) -> Parity:
         prompt_ids=turn.prompt_ids,
         new_tokens=len(ours),
         random_state=turn.random_state(0),
+        grammar=grammar_of(conversation.trace, turn.index, vocabulary(conversation.loaded.tokenizer)),
     )
     same = common_prefix(ours, theirs)
     return Parity(
@@ -84,6 +87,7 @@ def generate_ids(
     prompt_ids: tuple[int, ...],
     new_tokens: int,
     random_state: torch.Tensor,
+    grammar: Grammar | None = None,
 ) -> tuple[int, ...]:
     """The ids that `generate` samples after `prompt_ids`, at most `new_tokens`.
 
@@ -93,11 +97,9 @@ def generate_ids(
     device = loaded.device
     ids = torch.tensor([list(prompt_ids)], dtype=torch.long, device=device)
     processors = LogitsProcessorList()
-    if experiment.grammar is not None:
+    if grammar is not None:
         processors.append(
-            GrammarProcessor(
-                experiment.grammar, loaded.tokenizer, eos_ids=loaded.facts.eos_ids, prompt_length=len(prompt_ids)
-            )
+            GrammarProcessor(grammar, loaded.tokenizer, eos_ids=loaded.facts.eos_ids, prompt_length=len(prompt_ids))
         )
     with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device], device_type=_forked(device)):
         if device.type == "cpu":

@@ -12,7 +12,9 @@ from engine.conversation import Conversation
 from engine.decode import Turn
 from engine.experiment import ExperimentError
 from engine.limits import check_prompt
-from engine.trace import Stepped, Stopped, SystemFate, Trace, Truncated
+from engine.reuse import Reuse
+from engine.trace import Stepped, Stopped, Trace
+from engine.truncated import SystemFate, Truncated
 from engine.values import Context, Strategy
 
 #: Tokens of an answer. With its prompt and a summary one strategy is one piece of work: other visitors wait for it.
@@ -109,7 +111,7 @@ def _told(found: Policy, fed: Fed, reused: int) -> Policy:
             reused=reused,
             computed=found.after - reused,
         )
-    told, _ = fed.events(cached=0, reused=reused, parted=None)
+    told, _ = fed.events(Reuse(None, reused, 0, None))
     assert isinstance(told, Truncated)
     return replace(
         found,

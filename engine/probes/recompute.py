@@ -14,6 +14,8 @@ from engine.stages.forward import Forwarded, forward
 from engine.stages.inputs import Inputs, make_inputs
 from engine.stages.processors import build_chain
 from engine.stages.snapshots import Snapshot
+from engine.stages.vocabulary import vocabulary
+from engine.tools.rounds import grammar_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +145,12 @@ def stages_of(conversation: Conversation, turn: int, step: int) -> tuple[Snapsho
     first = current.first_logits if current is not None and current.index == turn and step == 0 else None
     logits = recompute(conversation, turn, step).logits if first is None else first
     chain = build_chain(
-        conversation.experiment, loaded.facts, loaded.tokenizer, prompt_ids=prompt, device=loaded.device
+        conversation.experiment,
+        loaded.facts,
+        loaded.tokenizer,
+        prompt_ids=prompt,
+        device=loaded.device,
+        forcing=grammar_of(conversation.trace, turn, vocabulary(loaded.tokenizer)),
     )
     input_ids = torch.tensor([prompt + answer], dtype=torch.long, device=loaded.device)
     return chain.run(input_ids, logits)

@@ -11,7 +11,7 @@ from engine.experiment import ExperimentError
 from engine.history import render_turn
 from engine.stages.forward import forward
 from engine.stages.inputs import Inputs, make_inputs
-from engine.trace import Truncated
+from engine.truncated import Truncated
 
 
 @dataclass(frozen=True, eq=False)

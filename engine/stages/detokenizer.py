@@ -5,7 +5,7 @@ Special tokens are left out of the text. The parts and the flush join to exactly
 
 import codecs
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from transformers import PreTrainedTokenizerFast
@@ -51,15 +51,23 @@ class Detokenizer:
     of two that end together, the longer. Its own characters are never shown, and nothing after it is.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, stop_strings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerFast,
+        stop_strings: Sequence[str] = (),
+        *,
+        shown: Collection[int] = (),
+    ) -> None:
+        """`shown` are special tokens that are text all the same."""
         self._vocabulary = vocabulary(tokenizer)
+        self._shown = frozenset(shown)
         self._stops = StopAutomaton(stop_strings)
         self._state = State(leading_spaces=self._vocabulary.leading_spaces_dropped)
 
     def push(self, token_id: int) -> Piece:
         """Take one token. After a stop, push no more."""
         data = self._vocabulary.bytes(token_id)
-        if not data or self._vocabulary.is_special(token_id):
+        if not data or (token_id not in self._shown and self._vocabulary.is_special(token_id)):
             return Piece("", self.held_bytes)
         text, pending = self._decode(token_id, data)
         return self._show(text, pending)

@@ -30,12 +30,8 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(function).parameters)
 
 
-def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None, *, states: bool = False) -> Forwarded:
-    """Run the model on `inputs`; `cache` grows by their positions in place, None computes without a cache.
-
-    Only the last row goes through the LM head, as in `generate`; `states` keeps the hidden states of what is fed.
-    Waits for the device, so that `seconds` is true.
-    """
+def _arguments(model: PreTrainedModel, inputs: Inputs, cache: Cache | None) -> dict[str, Any]:
+    """Only the last position goes through the LM head, as in `generate`."""
     accepted = _parameters(type(model).forward)
     arguments: dict[str, Any] = {
         "input_ids": inputs.input_ids,
@@ -45,10 +41,19 @@ def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None, *, stat
         # Older families know the cache by its former name only.
         "cache" if "cache" in accepted else "past_key_values": cache,
         "logits_to_keep": 1,
-        "output_hidden_states": states,
     }
     if "logits_to_keep" not in accepted:
         del arguments["logits_to_keep"]
+    return arguments
+
+
+def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None, *, states: bool = False) -> Forwarded:
+    """Run the model on `inputs`; `cache` grows by their positions in place, None computes without a cache.
+
+    Only the last row goes through the LM head, as in `generate`; `states` keeps the last position's hidden states.
+    Waits for the device, so that `seconds` is true.
+    """
+    arguments = _arguments(model, inputs, cache) | {"output_hidden_states": states}
     started = time.perf_counter()
     with torch.inference_mode():
         output = model(**arguments, return_dict=True)
@@ -57,3 +62,25 @@ def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None, *, stat
         torch.accelerator.synchronize(logits.device)
     kept = tuple(state[0] for state in output.hidden_states) if states else ()
     return Forwarded(logits, tuple(output.logits.shape), time.perf_counter() - started, kept)
+
+
+def forward_newest(model: PreTrainedModel, inputs: Inputs, cache: Cache, count: int) -> torch.Tensor:
+    """Logits [count, vocab] float32 of the newest positions; `cache` grows in place."""
+    arguments = _arguments(model, inputs, cache)
+    if "logits_to_keep" in arguments:
+        arguments["logits_to_keep"] = count
+    with torch.inference_mode():
+        logits: torch.Tensor = model(**arguments, return_dict=True).logits[0, -count:].float()
+    return logits
+
+
+def forward_rows(model: PreTrainedModel, inputs: Inputs, cache: Cache) -> torch.Tensor:
+    """Logits [rows, vocab] float32 of the last position of each row; `cache` grows in place.
+
+    They differ in the last digits from what `forward` gives for each row alone.
+    """
+    with torch.inference_mode():
+        logits: torch.Tensor = model(**_arguments(model, inputs, cache), return_dict=True).logits[:, -1].float()
+    if logits.device.type != "cpu":
+        torch.accelerator.synchronize(logits.device)
+    return logits

@@ -66,3 +66,13 @@ def make_windowed_inputs(ids: Sequence[int], sees_from: Sequence[int], *, first:
         attention_mask=visible[None, None],
         position_ids=columns[None],
     )
+
+
+def make_row_inputs(newest: Sequence[int], *, past: int, device: torch.device) -> Inputs:
+    """One new token for each of several rows of `past` cached positions each; every field has a row for each."""
+    rows = len(newest)
+    return Inputs(
+        input_ids=torch.tensor(list(newest), dtype=torch.long, device=device)[:, None],
+        attention_mask=torch.ones((rows, past + 1), dtype=torch.long, device=device),
+        position_ids=torch.full((rows, 1), past, dtype=torch.long, device=device),
+    )

@@ -20,7 +20,7 @@ from transformers import (
     TypicalLogitsWarper,
 )
 
-from engine.experiment import Experiment, ExperimentError, ProcessorName
+from engine.experiment import Experiment, ExperimentError, Grammar, ProcessorName
 from engine.facts import ModelFacts
 from engine.limits import check_id
 from engine.stages.grammar import GrammarProcessor
@@ -79,8 +79,11 @@ def build_chain(
     *,
     prompt_ids: Sequence[int],
     device: torch.device,
+    forcing: Grammar | None = None,
 ) -> Chain:
     """The chain for a turn whose prompt is `prompt_ids`. A processor without effect by its value is left out.
+
+    `forcing` is the grammar of a call that is forced; it takes the place of the experiment's own.
 
     As in `generate`, a model without an end-of-sequence id has no min_new_tokens. Raises `ExperimentError` for a
     grammar that does not compile, a bad word without tokens, and ids that the model has no row for.
@@ -91,9 +94,9 @@ def build_chain(
     for index, token_id in enumerate(settings.suppress_tokens):
         check_id(token_id, facts, f"sampling.suppress_tokens[{index}]")
     bad_words = bad_word_ids(tokenizer, settings.bad_words)
-    grammar = None
-    if experiment.grammar is not None:
-        grammar = GrammarProcessor(experiment.grammar, tokenizer, eos_ids=facts.eos_ids, prompt_length=length)
+    grammar, rules = forcing or experiment.grammar, None
+    if grammar is not None:
+        rules = GrammarProcessor(grammar, tokenizer, eos_ids=facts.eos_ids, prompt_length=length)
 
     def repetition(input_ids: torch.Tensor) -> dict[str, Any]:
         answer = frozenset(input_ids[0, length:].tolist())
@@ -120,8 +123,8 @@ def build_chain(
             case "suppress_tokens":
                 return plain(name, SuppressTokensLogitsProcessor(list(settings.suppress_tokens), device=str(device)))
             case "grammar":
-                assert grammar is not None and experiment.grammar is not None
-                kind, running = experiment.grammar.kind, grammar
+                assert grammar is not None and rules is not None
+                kind, running = grammar.kind, rules
                 return Link(name, running, lambda _: {"kind": kind, "legal": running.legal})
             case "temperature":
                 return plain(name, TemperatureLogitsWarper(settings.temperature))
@@ -142,4 +145,5 @@ def build_chain(
         parameters: dict[str, Any] = {name: getattr(settings, name)}
         return Link(name, processor, lambda _: parameters)
 
-    return Chain([item for name in experiment.processors if (item := link(name)) is not None], grammar)
+    asked = {*experiment.processors, *(["grammar"] if rules else [])}
+    return Chain([item for name in settings.order_names if name in asked and (item := link(name)) is not None], rules)

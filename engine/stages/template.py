@@ -1,8 +1,9 @@
 """Messages to one string by the model's chat template, every character told apart by whose it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
 
 import jinja2
 from transformers import PreTrainedTokenizerFast
@@ -31,9 +32,15 @@ def render_raw(prompt: str) -> RenderedText:
 
 
 def render(
-    tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message], *, add_generation_prompt: bool = True
+    tokenizer: PreTrainedTokenizerFast,
+    messages: Sequence[Message],
+    *,
+    add_generation_prompt: bool = True,
+    tools: Sequence[Mapping[str, Any]] | None = None,
 ) -> RenderedText:
-    """The text is exactly that of `apply_chat_template`.
+    """The text is exactly that of `apply_chat_template`; `tools` are definitions as it takes them.
+
+    Results of tools are user messages where the template has no words for the role "tool".
 
     The scaffold that opens a content and the scaffold that closes it belong to that message. What the template adds on
     its own has no message: a default system prompt (role system) and the generation prompt (role assistant).
@@ -42,7 +49,7 @@ def render(
     """
     if tokenizer.chat_template is None:
         raise TemplateError("This model has no chat template. Give 'prompt' (raw text) instead of 'messages'.")
-    template = _Template(tokenizer, add_generation_prompt)
+    template = _Template(tokenizer, add_generation_prompt, tools)
     text = template.apply(messages)
     located = locate(template.apply, messages, text)
     for index in located.lost:
@@ -55,12 +62,29 @@ def render(
 class _Template:
     tokenizer: PreTrainedTokenizerFast
     add_generation_prompt: bool
+    tools: Sequence[Mapping[str, Any]] | None = None
 
     def apply(self, messages: Sequence[Message], *, generation_prompt: bool | None = None) -> str:
         prompt = self.add_generation_prompt if generation_prompt is None else generation_prompt
         plain: list[dict[str, str]] = [{"role": message.role, "content": message.content} for message in messages]
+        results = [message.content.strip() for message in messages if message.role == "tool"]
+        refused: TemplateError | None = None
         try:
-            text = self.tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=prompt)
+            text = self._write(plain, prompt)
+        except TemplateError as error:
+            refused = error
+        if refused is None and all(result in text for result in results):
+            return text
+        if refused is not None and not results:
+            raise refused
+        return self._write(list(_results_as_user(plain)), prompt)
+
+    def _write(self, plain: Sequence[dict[str, str]], prompt: bool) -> str:
+        options: dict[str, Any] = {} if self.tools is None else {"tools": list(self.tools)}
+        try:
+            text = self.tokenizer.apply_chat_template(
+                list(plain), tokenize=False, add_generation_prompt=prompt, **options
+            )
         except jinja2.TemplateError as error:
             raise TemplateError(f"The chat template of this model refuses these messages: {error}") from error
         return str(text)
@@ -72,6 +96,16 @@ class _Template:
         except TemplateError:
             return ""
         return text.rpartition(mark)[2] if mark and mark in text else ""
+
+
+def _results_as_user(plain: Sequence[dict[str, str]]) -> Iterator[dict[str, str]]:
+    """Neighbouring results of tools in one user message, for templates that know no other role."""
+    for is_result, run in groupby(plain, key=lambda message: message["role"] == "tool"):
+        if is_result:
+            marked = (f"<tool_response>\n{message['content']}\n</tool_response>" for message in run)
+            yield {"role": "user", "content": "\n".join(marked)}
+        else:
+            yield from run
 
 
 class _Cut(NamedTuple):

@@ -14,8 +14,8 @@ from components.units import probability_text
 from engine.conversation import Conversation
 from engine.probes.attention import AttentionAt, Moves
 from engine.probes.head_kinds import KINDS, kinds, measure, stack
+from engine.probes.table import PROBES
 from engine.refusals import Refused
-from engine.runtime import PROBES
 from tests.components.handmade import make_rendered, make_trace, make_view
 from tests.components.reading import read, station
 from tests.engine.conversations import experiment, finish

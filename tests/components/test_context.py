@@ -14,7 +14,8 @@ from components.context.ways import POLICIES, every_way
 from components.panel import View
 from components.prompt import panel as prompt
 from components.tensors import panel as tensors
-from engine.trace import Portion, Summary, Trace, Truncated
+from engine.trace import Trace
+from engine.truncated import Portion, Summary, Truncated
 from tests.components.handmade import PROMPT, make_rendered, make_shapes, make_step, make_trace, make_view
 from tests.components.reading import read, station
 

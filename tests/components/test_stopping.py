@@ -156,6 +156,7 @@ def test_an_earlier_step_had_not_stopped(view):
         ("cancelled", {"step": 6}, "somebody pressed Stop"),
         ("cancelled", {"step": 6, "limit": "run_seconds", "seconds": 60.0}, "longer than the 60 seconds"),
         ("tool_call", {}, "complete tool call"),
+        ("tool_limit", {"rounds": 8}, "after 8 rounds of calls"),
         ("grammar_end", {"token_id": 2}, "completed the grammar"),
         ("error", {"message": "out of <memory>"}, "out of <memory>"),
         ("stop_string", {"string": "!", "index": 0, "start": 4, "end": 5}, "lies within the token “!” of step 4"),

@@ -4,7 +4,10 @@ import pytest
 
 from components.tokens import panel as tokens
 from components.tokens.characters import characters_touched
+from components.tokens.merges import merges_value, tokenizers_value, word_at
 from components.visible import visible_bytes
+from engine.probes.merges import Merge, Merges, Word
+from engine.probes.tokenizers import Counted, Tokenizers
 from tests.components.handmade import ANSWER, PROMPT, make_rendered, make_step, make_trace, make_view
 from tests.components.reading import read, station
 
@@ -85,7 +88,7 @@ def test_a_long_context_is_shown_around_the_selected_position(position, first):
 
 
 def test_the_sum_by_span_is_the_whole(trace):
-    value = read(tokens.render(make_view(trace))[1])
+    value = read(tokens.render(make_view(trace))[3])
     assert value["caption"] == "3 + 2 + 2 + 3 + 5 + 2 + 4 + 6 = 27"
     assert [texts(row)[1] for row in value["rows"]] == ["3", "2", "2", "3", "5", "2", "4", "6"]
     assert texts(value["rows"][-1])[2] == "27"
@@ -102,13 +105,13 @@ def test_a_long_chat_joins_its_middle_and_still_adds_up():
 
 
 def test_the_answer_with_and_without_marks(trace):
-    value = read(tokens.render(make_view(trace))[4])
+    value = read(tokens.render(make_view(trace))[6])
     assert value["rows"] == [
         ["with special marks", "Hi⟨U+200F⟩😀!<|im_end|>"],
         ["without them", "Hi⟨U+200F⟩😀!"],
     ]
     assert "1 of 6" in value["caption"]
-    assert read(tokens.render(make_view(make_trace(())))[4])["rows"] == []
+    assert read(tokens.render(make_view(make_trace(())))[6])["rows"] == []
 
 
 def test_station_counts_tokens_and_halves(trace):
@@ -158,7 +161,91 @@ def test_the_recorded_run_has_every_token_and_the_golden_ids(paris):
     rows = read(tokens.render(make_view(paris))[0])["rows"]
     assert len(rows) == 37 + len(paris.steps(0))
     assert ["42", "7042", "ĠParis", "20 50 61 72 69 73", "␣Paris"] == texts(rows[42])[:5]
-    assert read(tokens.render(make_view(paris))[1])["caption"].startswith("3 + 16 + 2 + 3 + 7 + 2 + 4 + ")
+    assert read(tokens.render(make_view(paris))[3])["caption"].startswith("3 + 16 + 2 + 3 + 7 + 2 + 4 + ")
     second = read(tokens.render(make_view(paris, turn=1))[0])["rows"]
     assert "part of 👍" in {row[4][3] for row in second if isinstance(row[4], list)}
     assert "�" not in str(rows + second)
+
+
+# One word, merge by merge, and other tokenizers.
+
+
+def merged(view, position=10):
+    return read(merges_value(view, position))
+
+
+def with_probe(trace, found, **cursor):
+    asked = []
+
+    def probe(name, **arguments):
+        asked.append((name, arguments))
+        return found
+
+    return dataclasses.replace(make_view(trace, **cursor), probe=probe), asked
+
+
+WORD = Word(
+    "Ġhug",
+    ("Ġ", "h", "u", "g"),
+    (Merge(4, "u", "g", ("Ġ", "h", "ug")), Merge(9, "h", "ug", ("Ġ", "hug"))),
+    ("Ġ", "hug"),
+)
+
+
+def test_merges_stand_in_order_with_their_ranks_and_the_pieces_after_each(trace):
+    view, asked = with_probe(trace, Merges(" hug", "bpe", (WORD,), (7, 8), ("Ġ", "hug"), True), query=" hug")
+    value = merged(view)
+    assert asked == [("merges", {"text": " hug"})]
+    assert texts(value["rows"][0]) == ["0", "", "smallest pieces", "Ġ · h · u · g"]
+    assert value["rows"][1:] == [["1", "4", "u + g", "Ġ · h · ug"], ["2", "9", "h + ug", "Ġ · hug"]]
+    assert "Checked: these are the 2 tokens of the tokenizer's own encoding, ids 7, 8." in value["caption"]
+
+
+def test_pieces_that_are_not_the_tokenizers_own_are_said_to_differ(trace):
+    view, _ = with_probe(trace, Merges(" hug", "bpe", (WORD,), (1,), ("<hug>",), False), query=" hug")
+    assert "and they are other ones" in merged(view)["caption"]
+
+
+def test_a_vocabulary_without_merges_says_what_it_does_instead(trace):
+    unigram = Merges("abc", "unigram", (Word("abc", (), (), ("ab", "c"), (-1.0, -3.0)),), (1, 4), ("ab", "c"), True)
+    value = merged(with_probe(trace, unigram, query="abc")[0])
+    assert [texts(row)[1:] for row in value["rows"]] == [
+        ["-1.00", "log-probability of the piece", "ab"],
+        ["-3.00", "log-probability of the piece", "c"],
+    ]
+    assert "highest sum of log-probabilities" in value["caption"]
+    pieces = Merges("undo", "wordpiece", (Word("undo", (), (), ("un", "##do")),), (1, 2), ("un", "##do"), True)
+    assert texts(merged(with_probe(trace, pieces, query="undo")[0])["rows"][0])[2:] == ["not by merges", "un · ##do"]
+    whole = Merges("the", "bpe", (Word("the", ("the",), (), ("the",), taken_whole=True),), (3,), ("the",), True)
+    assert "has it whole" in texts(merged(with_probe(trace, whole, query="the")[0])["rows"][0])[2]
+
+
+def test_without_a_text_the_selected_tokens_word_is_cut(trace):
+    rendered, steps = trace.rendered(0), trace.steps(0)
+    # ①<script>… is one word of four tokens with no space between; " user" begins the next.
+    assert word_at(rendered, steps, 10) == word_at(rendered, steps, 13) == "①<script>alert(1)</script>${x}"
+    assert word_at(rendered, steps, 14) == " user"
+    assert word_at(rendered, steps, 0) == ""
+    view, asked = with_probe(trace, Merges(" user", "bpe", (), (), (), True))
+    merged(view, 14)
+    assert asked == [("merges", {"text": " user"})]
+    assert "control mark" in merged(view, 0)["caption"]
+    assert "none is loaded" in merged(make_view(trace), 14)["caption"]
+
+
+def test_the_same_text_under_other_tokenizers():
+    rows = (
+        Counted("tiny", "Tiny", 24, 6),
+        Counted("other", "Other", 50, 3),
+        Counted("far", "Far", 99, None, "not_here"),
+    )
+    value = read(tokenizers_value(Tokenizers(" strawberry 你好", 14, 18, rows)))
+    assert [texts(row) for row in value["rows"]] == [
+        ["Tiny", "24", "6", "0.429", "3.00", "1.00×"],
+        ["Other", "50", "3", "0.214", "6.00", "0.50×"],
+        ["Far", "99", "not on this machine", "–", "–", "–"],
+    ]
+    assert "14 characters, 18 bytes" in value["caption"]
+    assert "Nothing is downloaded" in read(tokenizers_value(None))["caption"]
+    empty = read(tokenizers_value(Tokenizers("", 0, 0, (Counted("tiny", "Tiny", 24, 0),))))
+    assert texts(empty["rows"][0]) == ["Tiny", "24", "0", "–", "–", "–"]

@@ -9,10 +9,9 @@ from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import KV_BYTES_PER_TOKEN, answer, default_experiment, events, shown_tokens
 from tests.e2e.visitor import Visitor, eventually
 
-TOKEN = [
-    "prompt", "context", "tokens", "tensors", "logits", "processors", "draw", "stop", "text", "kv_cache", "run_table"
-]  # fmt: skip
+TOKEN = ["prompt", "tokens", "tensors", "logits", "processors", "draw", "stop", "text", "kv_cache", "run_table"]
 INSIDE = ["model", "embedding", "layers", "layer", "attention", "feed_forward", "lens"]
+CHAT = ["turns", "context", "tools"]
 PARIS = 5  # the step that gives " Paris"
 
 
@@ -25,7 +24,7 @@ def close(shown: str, probability: float) -> bool:
 
 def test_the_page_opens_with_a_question_that_waits_for_its_first_token(visit: OpenApp) -> None:
     page = visit()
-    assert page.stations == [*TOKEN, *INSIDE]
+    assert page.stations == [*TOKEN, *INSIDE, *CHAT]
     assert page.station("prompt") == "37 tok"
     assert page.station("tokens") == "37"
     assert page.messages[1] == "What is the capital of France?"

@@ -41,7 +41,7 @@ def test_space_runs_and_pauses(visit: OpenApp) -> None:
 
 def test_digits_choose_stations(visit: OpenApp) -> None:
     page = visit()
-    for digit, station in (("6", "processors"), ("9", "text"), ("1", "prompt")):
+    for digit, station in (("5", "processors"), ("9", "kv_cache"), ("1", "prompt")):
         key(page, digit)
         page.page.wait_for_selector(f'#rail .st[data-id="{station}"][aria-current]')
 

@@ -8,6 +8,7 @@ from tests.e2e.visitor import Visitor, eventually
 BODIES = {
     "prompt": "prompt",
     "context": "context",
+    "turns": "turns",
     "tokens": "tokens",
     "tensors": "tensors",
     "logits": "sampling",

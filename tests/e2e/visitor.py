@@ -134,7 +134,7 @@ class Visitor:
     @property
     def tokens(self) -> list[str]:
         """The chosen tokens of the turn, as the timeline writes them."""
-        return self.texts("#timeline .t:is([data-state=sampled], [data-state=forced])")
+        return self.texts("#timeline .t:is([data-state=sampled], [data-state=forced], [data-state=grammar])")
 
     @property
     def messages(self) -> list[str]:

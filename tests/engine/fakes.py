@@ -64,7 +64,9 @@ class Lab:
         self.before_forward: Callable[[FakeConversation], None] = lambda conversation: None
         self._lock = threading.Lock()
 
-    def conversation(self, loaded: Any, experiment: Experiment, *, cache_budget: int | None = None) -> Any:
+    def conversation(
+        self, loaded: Any, experiment: Experiment, *, cache_budget: int | None = None, prefixes: Any = None
+    ) -> Any:
         """Stands in for the class `Conversation`."""
         made = FakeConversation(self, loaded, experiment)
         self.made.append(made)

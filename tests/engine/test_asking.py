@@ -10,9 +10,10 @@ import pytest
 
 from engine.anatomy import AnatomyError
 from engine.asking import answer, check, parameters, read_argument
+from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probe_json import answer_to_json, count, encode
-from engine.runtime import PROBES
+from engine.probes.table import PROBES
 from engine.values import Strategy
 from tests.engine.conversations import experiment, finish
 from tests.engine.models import tiny
@@ -23,6 +24,15 @@ GIVEN = {int: 1, str: "the", Sequence[int]: [7, 8], Sequence[str]: ["the", "the 
 
 #: What a model has no parts for.
 LACKING = {("positions", "llama"), ("rotary", "gpt2"), ("relative_phase", "gpt2")}
+
+#: What is asked of messages: a raw prompt has none.
+OF_MESSAGES = {"time_in_prompt"}
+
+
+def chat(model: str) -> Conversation:
+    conversation = Conversation(tiny(model), experiment())
+    finish(conversation)
+    return conversation
 
 
 def asked(name: str, conversation, **arguments):
@@ -38,7 +48,7 @@ def needed(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("model", ["llama", "gpt2"])
 @pytest.mark.parametrize("name", PROBES)
 def test_every_probe_answers_in_strict_json_with_its_own_fields(name, model):
-    conversation = ended(model)
+    conversation = chat(model) if name in OF_MESSAGES else ended(model)
     if (name, model) in LACKING:
         with pytest.raises(AnatomyError, match="learned positions|rotary|turn"):
             asked(name, conversation, **needed(name))
@@ -63,8 +73,6 @@ def test_a_step_is_the_position_that_was_fed_before_it():
 
 
 def test_a_step_of_an_earlier_turn():
-    from engine.conversation import Conversation
-
     conversation = Conversation(tiny("llama"), experiment(follow_ups=["and the dog?"]))
     finish(conversation)
     first = conversation.trace.steps(0)[1]
@@ -118,8 +126,6 @@ def test_what_can_be_refused_before_the_run_is():
 
 
 def test_a_prompt_that_was_never_computed_is_not_looked_into():
-    from engine.conversation import Conversation
-
     conversation = Conversation(tiny("llama"), experiment(prompt="cat " * 2_000))
     conversation.advance()
     with pytest.raises(ExperimentError, match="the model's context holds 512"):

@@ -6,8 +6,8 @@ import weakref
 
 import pytest
 
+from engine.probes.table import PROBES
 from engine.refusals import SessionGone
-from engine.runtime import PROBES
 from tests.engine.fakes import PATIENCE, PREFILL_BYTES, STEP_BYTES, Gate, experiment, opened, settled, token_ids, until
 
 

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from engine.probes.table import PROBES
 from engine.refusals import Refused
-from engine.runtime import PROBES
 from tests.engine.fakes import PATIENCE, experiment, settled
 
 SESSIONS, VISITORS, ACTIONS = 10, 20, 60

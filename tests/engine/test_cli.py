@@ -64,7 +64,7 @@ def test_standard_input_to_standard_output_and_the_flags_reach_the_loader(on_tin
         (experiment(sampling={"top_p": 2}), "sampling.top_p: Input should be less than or equal to 1, got 2"),
         (experiment(surprise=1), "surprise: unknown field"),
         (experiment(model="nobody/knows"), "model: unknown model 'nobody/knows'; allowed: "),
-        (experiment(tools=["rm"]), "tools[0]: unknown tool 'rm'; allowed: none"),
+        (experiment(tools=["rm"]), "tools[0]: unknown tool 'rm'; allowed: calculator, clock, elements, units"),
         (experiment(stop={"stop_strings": ["x" * 5_000]}), "should have at most 200"),
         (b'{"version": 1, "sampling": {"temperature": NaN}, "model": "m", "prompt": "x"}', "sampling.temperature: "),
         (b"{not json", "not valid JSON: "),

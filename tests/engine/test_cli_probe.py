@@ -11,7 +11,7 @@ from engine.__main__ import main
 from engine.asking import answer
 from engine.catalog import load_catalog
 from engine.probe_json import answer_to_json
-from engine.runtime import PROBES
+from engine.probes.table import PROBES
 from tests.engine.conversations import finish
 from tests.engine.models import tiny
 from tests.engine.test_cli import MODEL, ROOT, experiment

@@ -159,4 +159,6 @@ def test_versions_name_every_library_that_decides_a_token() -> None:
         "tokenizers",
         "llguidance",
         "numpy",
+        "simpleeval",
+        "jsonschema",
     }

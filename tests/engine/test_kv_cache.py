@@ -170,6 +170,13 @@ def test_out_of_memory_is_told_from_other_errors(error: Exception, verdict: bool
     assert kv_cache.is_out_of_memory(error) is verdict
 
 
+def test_rows_of_a_running_state_cannot_be_taken() -> None:
+    cache, _ = filled(tiny("hybrid"), ids(7))
+    with pytest.raises(ValueError, match="layer 0 keeps a running state"):
+        kv_cache.take_rows(cache, [0, 0])
+    assert kv_cache.reason_against_rows(filled(tiny("mixed"), ids(7))[0]) is None
+
+
 def test_evicting_leaves_the_newest_positions_and_their_bytes() -> None:
     loaded = tiny("llama")
     cache = kv_cache.new_cache(loaded.model.config)

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from engine.experiment import ExperimentError
+from engine.probes.table import PROBES
 from engine.refusals import NothingStarted, Refused
-from engine.runtime import PROBES
 from tests.engine.fakes import PATIENCE, Gate, experiment, opened, settled, token_ids
 
 

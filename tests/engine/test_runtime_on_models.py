@@ -43,6 +43,23 @@ def live_caches() -> int:
     return sum(issubclass(type(item), DynamicCache) for item in gc.get_objects())
 
 
+@pytest.mark.parametrize("close", [True, False])
+def test_a_grid_that_is_left_gives_all_its_caches_back(runtime, close):
+    before = live_caches()
+    session = runtime.open()
+    runtime.start(session, seeded(1))
+    frames = runtime.grid(session, seeded(1, 200), [{"seed": seed, "min_new_tokens": 200} for seed in range(4)])
+    next(frames)
+    if close:
+        runtime.close(session)
+        frames.close()
+    else:
+        frames.close()
+        runtime.stop(session)
+        runtime.close(session)
+    until(lambda: live_caches() == before)
+
+
 def test_sixteen_interleaved_seeds_equal_their_solo_runs(runtime, llama):
     solo = [alone(llama, seeded(seed)) for seed in range(16)]
     with ThreadPoolExecutor(16) as pool:

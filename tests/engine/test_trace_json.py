@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.trace import Portion, Stage, Stepped, Stopped, Summary, ToolCalled, Trace, Truncated
+from engine.trace import Parted, PrefixLookup, Rendered, Stage, Stepped, Stopped, ToolCalled, Trace
 from engine.trace_json import EVENT_TYPES, event_from_json, event_to_json, to_json, trace_from_json, trace_to_json
+from engine.truncated import Portion, Summary, Truncated
 
 RECORDED = Path(__file__).parents[1] / "golden" / "paris.trace.json"
 
@@ -59,6 +60,20 @@ CUT = Truncated(
     before=70, after=58, offset=0, system="kept", summary=Summary("sum up", "two cats", (1,), 40, 5),
     cached=65, reused=9, computed=93,
 )  # fmt: skip
+
+
+def test_what_a_turn_found_in_the_caches_goes_round_and_may_be_missing(trace: Trace) -> None:
+    rendered = trace.rendered(0)
+    assert rendered is not None
+    found = PrefixLookup(entries=2, system=30, common=12, parted=Parted(12, 5, 7))
+    full = dataclasses.replace(rendered, reused=12, cached=9, refused="no way back", prefix=found)
+    out = json.loads(json.dumps(event_to_json(full)))
+    assert same(event_from_json(out), full)
+    for name in ("cached", "refused", "prefix"):  # as in a trace that was written before there were such
+        del out[name]
+    again = event_from_json(out)
+    assert isinstance(again, Rendered)
+    assert (again.reused, again.cached, again.refused, again.prefix) == (12, 0, None, None)
 
 
 def test_kinds_that_a_run_did_not_have_go_round_too() -> None:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from engine.conversation import Conversation
-from engine.trace import Trace, Truncated
+from engine.trace import Trace
+from engine.truncated import Truncated
 from tests.engine.conversations import experiment, finish
 from tests.engine.models import tiny
 

@@ -6,7 +6,8 @@ import torch
 from engine.context.fit import fit
 from engine.context.summary import REQUEST, SUMMARY_TOKENS, greedy_ids, pair
 from engine.model import LoadedModel
-from engine.trace import Summary, Trace
+from engine.trace import Trace
+from engine.truncated import Summary
 from tests.engine.context.chats import CHAT, cut, run, tokens
 from tests.engine.conversations import experiment, ids
 from tests.engine.models import tiny

@@ -10,7 +10,7 @@ from engine.probes import attention_matrix as matrices
 from engine.probes.attention import attention, moves_of
 from engine.probes.attention_matrix import attention_matrix
 from engine.probes.head_kinds import KINDS, kinds, measure
-from engine.runtime import PROBES
+from engine.probes.table import PROBES
 from tests.engine.conversations import experiment, finish
 from tests.engine.models import WINDOW, tiny
 from tests.engine.test_attention import eager, hand

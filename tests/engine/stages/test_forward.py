@@ -1,10 +1,12 @@
+import pytest
 import torch
 from torch import nn
 
 from engine import kv_cache
 from engine.model import LoadedModel
-from engine.stages.forward import forward
-from engine.stages.inputs import make_inputs
+from engine.stages.forward import forward, forward_newest, forward_rows
+from engine.stages.inputs import make_inputs, make_row_inputs
+from tests.engine.models import tiny
 
 
 def test_logits_are_those_of_the_model_itself(architecture: LoadedModel) -> None:
@@ -46,3 +48,31 @@ def test_a_model_that_knows_the_cache_by_its_former_name() -> None:
     assert model.seen is cache
     assert result.logits.dtype == torch.float32
     assert result.shape == (1, 2, 4)
+
+
+def test_the_newest_rows_are_those_of_the_model_itself(architecture: LoadedModel) -> None:
+    ids, cache = [5, 9, 250, 7], kv_cache.new_cache(architecture.model.config)
+    rows = forward_newest(architecture.model, make_inputs(ids, past=0, device=architecture.device), cache, 3)
+    with torch.inference_mode():
+        theirs = architecture.model(torch.tensor([ids])).logits[0, 1:]
+    assert kv_cache.tokens(cache) == 4
+    torch.testing.assert_close(rows, theirs)
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3", "gpt2", "sliding", "mixed"])
+def test_rows_together_are_rows_alone_up_to_the_last_digits(name: str) -> None:
+    loaded, prompt = tiny(name), list(range(30, 50))
+    cache = kv_cache.new_cache(loaded.model.config)
+    forward(loaded.model, make_inputs(prompt, past=0, device=loaded.device), cache)
+    before = [layer.keys.clone() for layer in cache.layers]
+    rows = kv_cache.take_rows(cache, [0, 0, 0])
+    inputs = make_row_inputs([5, 9, 7], past=len(prompt), device=loaded.device)
+    together = forward_rows(loaded.model, inputs, rows)
+    again = kv_cache.take_rows(rows, [2, 0])
+    second = forward_rows(loaded.model, make_row_inputs([11, 12], past=21, device=loaded.device), again)
+    assert all(torch.equal(layer.keys, keys) for layer, keys in zip(cache.layers, before, strict=True))
+    assert kv_cache.tokens(rows) == 21
+    for found, new in ((together[0], [5]), (together[1], [9]), (second[0], [7, 11]), (second[1], [5, 12])):
+        ids = prompt + new
+        alone = forward(loaded.model, make_inputs(ids, past=0, device=loaded.device), None)
+        torch.testing.assert_close(found, alone.logits, atol=1e-4, rtol=1e-4)

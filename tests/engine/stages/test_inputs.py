@@ -1,6 +1,6 @@
 import torch
 
-from engine.stages.inputs import make_inputs, make_windowed_inputs, positions_from_mask
+from engine.stages.inputs import make_inputs, make_row_inputs, make_windowed_inputs, positions_from_mask
 
 CPU = torch.device("cpu")
 
@@ -26,6 +26,13 @@ def test_the_mask_may_be_left_short_while_positions_go_on() -> None:
 
 def test_positions_count_real_tokens_only() -> None:
     assert positions_from_mask(torch.tensor([[0, 0, 1, 1]])).tolist() == [[0, 0, 0, 1]]
+
+
+def test_several_rows_are_fed_one_token_each() -> None:
+    inputs = make_row_inputs([8, 9, 8], past=3, device=CPU)
+    assert inputs.input_ids.tolist() == [[8], [9], [8]]
+    assert inputs.attention_mask.tolist() == [[1, 1, 1, 1]] * 3
+    assert inputs.position_ids.tolist() == [[3]] * 3
 
 
 def test_positions_go_on_where_the_first_ones_have_left() -> None:

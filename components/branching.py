@@ -1,0 +1,99 @@
+"""Other ways for a conversation: a message edited, a branch gone back to, a grid of settings and one of its cells."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from components.compare.parting import parting
+from components.compare.sides import unknown
+from components.compose import transcript
+from components.copy import words
+from components.editing import edited, message_to_edit
+from components.grid_cells import cell_experiment, overrides, shortened
+from components.panel import View
+from components.telling import telling, told
+from components.visit import Visit
+from engine.experiment import Experiment
+from engine.refusals import Refused
+from engine.trace import Trace
+
+if TYPE_CHECKING:
+    from engine.runtime import Runtime
+
+
+class Branching(ABC):
+    """The part of the desk that keeps what was there; how a run is begun is the desk's own."""
+
+    @property
+    @abstractmethod
+    def runtime(self) -> "Runtime": ...
+    @abstractmethod
+    def view(self, visit: Visit) -> View: ...
+    @abstractmethod
+    def reopen(self, visit: Visit) -> None: ...
+    @abstractmethod
+    def _trace(self, visit: Visit) -> Trace: ...
+    @abstractmethod
+    def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None: ...
+    @abstractmethod
+    def _probe(self, visit: Visit, name: str, *, branch: int | None = None, **arguments: Any) -> Any: ...
+    @abstractmethod
+    def _forget(self, visit: Visit) -> None: ...
+    @abstractmethod
+    def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment: ...
+
+    @told
+    def edit(self, visit: Visit) -> None:
+        """Put the selected message's text into the field, or leave the edit that is under way."""
+        if visit.editing is not None:
+            visit.editing, visit.typed = None, ""
+            return
+        visit.editing, visit.typed = message_to_edit(self.view(visit))
+
+    @told
+    def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
+        """The conversation up to the edited message, with its new text; the old one is kept as a branch."""
+        if visit.editing is not None:
+            messages = edited(self.view(visit), visit.editing, message)
+            self._start(visit, self._experiment(form, messages), branch=True)
+
+    def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]:
+        """The newest question under every temperature with every seed; yields as it comes."""
+        with telling(self, visit):
+            cells = overrides(temperatures, seeds)
+            asked = self._experiment(form, transcript(self._trace(visit)))
+            for found in self.runtime.grid(visit.session_id, self.runtime.parse(shortened(asked)), cells):
+                visit.asked, visit.grid = asked, found
+                yield
+
+    def take(self, visit: Visit, branch: Any) -> None:
+        """Go back to a branch; the form follows."""
+        if branch is None:
+            raise Refused(words("compare").text("no_branch"))
+        self.runtime.take(visit.session_id, branch.id)
+        visit.editing, visit.refill = None, True
+        self._forget(visit)
+
+    def cross(self, visit: Visit, branch: Any) -> None:
+        """Work out what the run and the branch gave each other's tokens, where nobody has recorded it."""
+        view = self.view(visit)
+        if branch is None or view.trace is None:
+            raise Refused(words("compare").text("no_branch"))
+        found = parting(view.trace, branch.trace)
+        crossed: dict[Any, float] = {}
+        for wanted, side in zip(unknown(view, branch), (None, branch.id), strict=True):
+            if wanted and found is not None:
+                turn = found.turn if side is None else found.their_turn
+                pairs = {"steps": tuple(step for step, _ in wanted), "token_ids": tuple(token for _, token in wanted)}
+                chances = self._probe(visit, "chances", turn=turn, branch=side, **pairs)
+                keys = zip(chances.steps, chances.token_ids, chances.probabilities.tolist(), strict=True)
+                crossed |= {(side, turn, step, token): chance for step, token, chance in keys}
+        visit.results["crossed"] = crossed
+
+    def choose_cell(self, visit: Visit, index: int) -> None:
+        """Make a cell of the grid the run; the form follows."""
+        if visit.grid is None or visit.asked is None or index not in range(len(visit.grid.cells)):
+            raise Refused(words("compare").text("no_cell"))
+        own = visit.grid.cells[index].overrides
+        self._start(visit, self.runtime.parse(cell_experiment(visit.asked, own)), branch=True)
+        visit.refill = True

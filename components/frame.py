@@ -1,0 +1,73 @@
+"""What the page shows after an event: one value with everything in sight."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+
+from components.checks import checks
+from components.copy import words
+from components.panel import Panel, View
+from components.panels import CHAT, INSIDE, TOKEN
+from components.status import failure
+from components.status import stations as status_stations
+from components.transcript_strip import conversation, timeline
+from components.visit import Visit
+from components.widgets import host, rail, token_strip
+from components.widgets.rail import Station
+
+
+def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], panel: Panel) -> dict[str, Any]:
+    """The feed's value: everything in sight, anew. A panel that is not in sight keeps what it shows.
+
+    `parts` are the widgets of each panel, `panel` is the one in sight.
+    """
+    trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
+    if visit.editing is not None:
+        trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
+    reason = panel.unavailable(view)
+    # The panel first: what its probes give is at hand then for the rail and the checks.
+    drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
+    everywhere = {
+        "rail": rail.value(
+            _stations(TOKEN, view),
+            active=visit.station,
+            more=[
+                (words("page").text("rail_inside"), _stations(INSIDE, view)),
+                (words("page").text("rail_chat"), _stations(CHAT, view)),
+            ],
+        ),
+        "notice": rail.value(trouble),
+        "conversation": token_strip.value(conversation(view), selected=_selected(view)),
+        "timeline": token_strip.value(timeline(view), selected=_selected(view), legend=_legend(view)),
+        "status": rail.value(status_stations(view) + checks(view)),
+    }
+    inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
+    inside |= {name: value for name, value in drawn.items() if value is not None}
+    return host.feed_value(
+        everywhere,
+        inside,
+        hidden={f"{panel.STATION}-body": bool(reason), "save-edit": visit.editing is None}
+        | {name: value is None for name, value in drawn.items()},
+        disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
+    )
+
+
+def _stations(panels: Sequence[Panel], view: View) -> list[Station]:
+    return [station for panel in panels for station in panel.stations(view)]
+
+
+def _drawn(panel: Panel, view: View, parts: Sequence[gr.HTML]) -> dict[str, Any]:
+    names = [str(part.elem_id) for part in parts]
+    return dict(zip(names, panel.render(view), strict=True))
+
+
+def _selected(view: View) -> int | None:
+    step = view.step
+    return view.cursor.position if view.cursor.position is not None else (step.position if step else None)
+
+
+def _legend(view: View) -> list[tuple[str, str]]:
+    tool = ["tool"] if view.trace and view.trace.experiment.tools else []
+    roles = ("system", "user", "assistant", *tool, "scaffold")
+    return [(role, words("page").text(f"legend:{role}")) for role in roles]

@@ -1,0 +1,50 @@
+"""What goes wrong inside an intent becomes the visit's notice, and the session lives on."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Protocol
+
+from components.copy import words
+from components.visit import Visit
+from engine.experiment import ExperimentError
+from engine.refusals import Refused, SessionGone
+
+log = logging.getLogger(__name__)
+
+
+class Reopens(Protocol):
+    """Who opens a visit's session anew, once it was put away."""
+
+    def reopen(self, visit: Visit) -> None: ...
+
+
+def told(intent: Callable[..., None]) -> Callable[..., None]:
+    """An intent whose refusal becomes the visit's notice: the page shows it, and the session lives on."""
+
+    @wraps(intent)
+    def tell(desk: Reopens, visit: Visit, *arguments: Any, **named: Any) -> None:
+        with telling(desk, visit):
+            intent(desk, visit, *arguments, **named)
+
+    return tell
+
+
+@contextmanager
+def telling(desk: Reopens, visit: Visit) -> Iterator[None]:
+    """Turn what goes wrong inside into the visit's notice; a session that was put away is opened anew."""
+    visit.notice = ""
+    try:
+        yield
+    except SessionGone:
+        visit.notice = words("page").text("session_gone")
+        try:
+            desk.reopen(visit)
+        except Refused as refused:  # no place is free, or the page has closed meanwhile
+            visit.notice = str(refused)
+    except (ExperimentError, Refused) as refused:
+        visit.notice = str(refused)
+    except Exception as error:  # the person must be told, whatever it was; the log has the rest
+        log.exception("an intent failed")
+        visit.notice = words("page").text("crashed", kind=type(error).__name__)

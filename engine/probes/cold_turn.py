@@ -1,0 +1,86 @@
+"""Self-check: the current turn once more with no cache to begin with. What reuse saved, and that it changed nothing."""
+
+from dataclasses import dataclass
+
+import torch
+
+from engine import kv_cache
+from engine.conversation import Conversation
+from engine.decode import Turn
+from engine.experiment import ExperimentError
+from engine.kv_cache import common_prefix
+from engine.probes.recompute import cache_before
+from engine.stages.forward import forward
+from engine.stages.inputs import make_inputs
+from engine.trace import Stepped
+
+#: Tokens that are drawn again at most: other visitors wait meanwhile.
+MAX_TOKENS = 32
+
+
+@dataclass(frozen=True)
+class ColdTurn:
+    """One turn as it was and computed cold. Logits [vocab] are those of its first token."""
+
+    turn: int
+    reused: int
+    positions: int  # of the whole prompt, all of which were computed cold
+    warm_seconds: float  # the prefill with what it reused
+    again: bool  # it was measured again, beside the cold one; False: as it was in its time
+    cold_seconds: float
+    max_difference: float  # largest |Δlogit|
+    same_best: bool  # both put the same token first
+    ours: tuple[int, ...]  # ids drawn in the turn, at most `MAX_TOKENS`
+    cold: tuple[int, ...]  # the same number of draws from the same random state, computed cold
+    first_difference: int | None  # the step
+
+
+def cold_turn(conversation: Conversation) -> ColdTurn:
+    """Render nothing anew: the current turn's ids, prefilled from nothing, and drawn with the same random numbers.
+
+    The run's cache and generator stay as they are. Raises `ExperimentError` before the turn was prefilled.
+    """
+    trace, current = conversation.trace, conversation.turn
+    prefilled = trace.prefilled(current.index) if current else None
+    if current is None or prefilled is None or current.first_logits is None:
+        raise ExperimentError("turn", "no turn was computed yet")
+    ours = tuple(current.answer[:MAX_TOKENS])
+    warm = _warm_again(conversation, current, prefilled.first)
+    generator = torch.Generator(conversation.loaded.device)
+    if ours:
+        generator.set_state(current.random_state(0))
+    cold = Turn(
+        conversation.loaded, trace.experiment, current.index, current.prompt_ids, None, generator, current.window
+    )
+    seconds = cold.prefill().seconds
+    assert cold.first_logits is not None
+    for step in range(len(ours)):
+        events = cold.step(trace.experiment.forced_token(current.index, step))
+        if not isinstance(events[0], Stepped):
+            break
+    drawn = tuple(cold.answer)
+    same = common_prefix(ours, drawn)
+    return ColdTurn(
+        turn=current.index,
+        reused=prefilled.first,
+        positions=len(current.prompt_ids),
+        warm_seconds=prefilled.seconds if warm is None else warm,
+        again=warm is not None,
+        cold_seconds=seconds,
+        max_difference=float((current.first_logits - cold.first_logits).abs().max()),
+        same_best=bool(torch.argmax(current.first_logits) == torch.argmax(cold.first_logits)),
+        ours=ours,
+        cold=drawn,
+        first_difference=None if same == len(ours) == len(drawn) else same,
+    )
+
+
+def _warm_again(conversation: Conversation, current: Turn, reused: int) -> float | None:
+    """Seconds of the prefill from the first `reused` positions of the run's cache; None where that has them no more."""
+    if current.window is not None:
+        return None
+    ids, loaded = current.prompt_ids, conversation.loaded
+    cache = cache_before(conversation, ids, len(ids) - reused)
+    if kv_cache.tokens(cache) != reused:
+        return None
+    return forward(loaded.model, make_inputs(ids[reused:], past=reused, device=loaded.device), cache).seconds

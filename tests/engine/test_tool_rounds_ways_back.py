@@ -1,0 +1,118 @@
+"""Turns that call tools, stopped, taken back and gone on with in the midst of a round."""
+
+import weakref
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.dialogue import messages_of
+from engine.experiment import ExperimentError
+from engine.model import LoadedModel
+from engine.trace import Rendered, ToolCalled
+from tests.engine.callers import EOS, SUM, caller, experiment, reasons, results, run
+from tests.engine.conversations import finish, ids, told
+from tests.engine.models import tiny_tokenizer
+
+
+@pytest.fixture(scope="module")
+def llama() -> LoadedModel:
+    return caller()
+
+
+def upto(conversation: Conversation, kind: str) -> None:
+    while conversation.advance()[-1].kind != kind:
+        pass
+
+
+@pytest.mark.parametrize("at", ["stopped", "tool_called"])
+def test_a_run_cancelled_in_a_round_goes_on(llama: LoadedModel, at: str) -> None:
+    asked = experiment([SUM, "5"])
+    conversation = Conversation(llama, asked)
+    upto(conversation, at)
+    conversation.cancel()
+    stopped = conversation.trace.stopped(0)
+    assert stopped is not None
+    assert stopped.reason == "cancelled"
+    assert conversation.finished
+    assert told(finish(conversation).events) == told(finish(Conversation(llama, asked)).events)
+
+
+@pytest.mark.parametrize("at", ["stopped", "tool_called"])
+def test_after_a_cancelled_round_a_message_may_be_sent(llama: LoadedModel, at: str) -> None:
+    conversation = Conversation(llama, experiment([SUM]))
+    upto(conversation, at)
+    conversation.cancel()
+    conversation.say("Never mind.")
+    trace = finish(conversation)
+    assert [one.role for one in messages_of(trace, 2)] == ["user", "assistant", "tool", "assistant", "user"]
+    assert trace.answer(1) == ""
+    assert told(trace.events) == told(finish(Conversation(llama, trace.experiment)).events)
+
+
+def test_a_message_waits_for_the_round_to_end(llama: LoadedModel) -> None:
+    conversation = Conversation(llama, experiment([SUM, "5"]))
+    upto(conversation, "tool_called")
+    assert not conversation.finished
+    with pytest.raises(ExperimentError, match="has not ended"):
+        conversation.say("Now?")
+
+
+def test_back_goes_over_a_call_token_by_token(llama: LoadedModel) -> None:
+    asked = experiment([SUM, "5", ""])
+    whole = finish(Conversation(llama, asked))
+    conversation = Conversation(llama, asked)
+    finish(conversation)
+    count = len(ids(whole))
+    for left in reversed(range(count)):
+        assert conversation.back()
+        assert len(ids(conversation.trace)) == left
+    assert not conversation.back()
+    assert not list(conversation.trace.of(ToolCalled))
+    again = finish(conversation)
+    assert ids(again) == ids(whole)
+    assert results(again) == results(whole)
+
+
+def test_another_token_may_be_taken_instead_of_a_call(llama: LoadedModel) -> None:
+    conversation = Conversation(llama, experiment([SUM]))
+    finish(conversation)
+    while len(list(conversation.trace.of(Rendered))) > 1 or conversation.trace.stopped(0):
+        assert conversation.back()
+    conversation.force(0, EOS)
+    trace = finish(conversation)
+    assert reasons(trace) == ["eos"]
+    assert ids(trace) == ids(finish(Conversation(llama, trace.experiment)))
+
+
+def test_a_cache_given_back_in_a_round_changes_nothing(llama: LoadedModel) -> None:
+    asked = experiment([SUM, "5"])
+    conversation = Conversation(llama, asked)
+    upto(conversation, "tool_called")
+    conversation.release()
+    assert conversation.cache_bytes == 0
+    assert ids(finish(conversation)) == ids(finish(Conversation(llama, asked)))
+
+
+def test_results_that_do_not_fit_end_the_run_with_both_numbers(llama: LoadedModel) -> None:
+    first = run(llama, [SUM]).rendered(0)
+    assert first is not None
+    limit = len(first.token_ids) + len(tiny_tokenizer().encode(SUM, add_special_tokens=False)) + 1
+    trace = run(llama, [SUM], context={"max_tokens": limit})
+    assert reasons(trace) == ["tool_call", "error"]
+    stopped = trace.stopped(1)
+    assert stopped is not None
+    second = trace.rendered(1)
+    assert second is not None
+    assert f"{len(second.token_ids)} tokens, context.max_tokens holds {limit}" in stopped.evidence["message"]
+
+
+def test_no_turn_of_a_released_conversation_holds_a_cache(llama: LoadedModel) -> None:
+    conversation = Conversation(llama, experiment([SUM, SUM, "5"]))
+    upto(conversation, "stopped")
+    assert conversation.turn is not None
+    first = weakref.ref(conversation.turn.cache)  # type: ignore[arg-type]
+    finish(conversation)
+    last = weakref.ref(conversation.turn.cache)  # type: ignore[arg-type]
+    conversation.release()
+    assert first() is None
+    assert last() is None

@@ -1,0 +1,120 @@
+"""The tools themselves: right values, worked out by hand or by their definition, and bounds that hold quickly."""
+
+import time
+from fractions import Fraction
+
+import jsonschema
+import pytest
+
+from engine.experiment import ExperimentError, parse_experiment
+from engine.tools.calculator import calculate, number_text
+from engine.tools.elements import table
+from engine.tools.registry import TOOLS, tools_named
+from engine.tools.tool import Setting, ToolError
+from engine.tools.units import FACTORS, TEMPERATURES, convert
+
+SETTING = Setting("2026-01-01T12:00:00+02:00")
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("23 * 19", "437"),
+        ("2 + 3 ^ 2", "11"),
+        ("(1 + 2) × 4 ÷ 3", "4"),
+        ("7 // 2 - -1", "4"),
+        ("-7 % 3", "2"),
+        ("2 ** 0.5", "1.41421356237"),
+        ("sqrt(2) * sqrt(2)", "2"),
+        ("2 ** 100", "1267650600228229401496703205376"),
+        ("1 / 3", "0.333333333333"),
+        ("pi", "3.14159265359"),
+        ("round(2.567)", "3"),
+    ],
+)
+def test_arithmetic(expression: str, value: str) -> None:
+    assert number_text(calculate(expression)) == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "9**9**9", "9**9**9**9", "9^9^9", "2**1024", "(2**500)**3", "(2**1000) * (2**1000)", "2**-(10**9)", "1e308*10",
+        "9" * 2_000, "'a' * 10**9", "'ab' + 'cd'", "'%s' % 1", "[1] * 10**9", "(1,) * 10", "1 << 10**9", "~1",
+        "(" * 99 + "1" + ")" * 99 + "+", "-" * 199 + "x", "(" * 5_000, "1/0", "0**-1", "(-8)**0.5", "sqrt(-1)",
+        "log(0)", "exp(1000)", "abs", "abs()", "abs('a')", "__import__('os')", "().__class__", "x", "1 if True else 2",
+        "True + True", "lambda: 1", "", " ", "1 +", "\x00", "a = 1", "import os", "f'{1}'", "1; 2", "1\n2", "1 < 2",
+        "10 ** 10 ** 10 ** 10", "abs(*[1])", "nan", "inf", "1e999", "1j * 1j", "9 % 1e-400", "…", "print(1)",
+        "max(range(10**9))", "round(1.5, 'x')", "sqrt(x=2)",
+    ],
+)  # fmt: skip
+def test_what_is_out_of_bounds_is_refused_quickly(expression: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(ToolError):
+        calculate(expression)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_the_clock_stands_at_the_experiments_time() -> None:
+    assert TOOLS["clock"].run({"utc_offset": 0}, SETTING) == "Thursday, 2026-01-01 10:00 UTC"
+    assert TOOLS["clock"].run({"utc_offset": -11.0}, SETTING) == "Wednesday, 2025-12-31 23:00 UTC-11"
+
+
+@pytest.mark.parametrize("clock", ["", "now", "2026-01-01", "2026-01-01T12:00:00", "2026-13-01T12:00:00Z", 5, "9" * 50])
+def test_a_clock_needs_a_time_with_an_offset(clock: object) -> None:
+    data = {"version": 1, "model": "m", "messages": [{"role": "user", "content": "?"}], "clock": clock}
+    with pytest.raises(ExperimentError) as refused:
+        parse_experiment(data, models=["m"])
+    assert refused.value.path == "clock"
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "target", "result"),
+    [
+        (1, "mi", "km", Fraction("1.609344")),
+        (12, "in", "ft", Fraction(1)),
+        (1, "lb", "oz", Fraction(16)),
+        (212, "F", "C", Fraction(100)),
+        (-40, "C", "F", Fraction(-40)),
+        (0, "K", "C", Fraction("-273.15")),
+        (2, "day", "h", Fraction(48)),
+        (0.1, "l", "ml", Fraction(100)),
+        (1, "gal", "l", Fraction("3.785411784")),
+    ],
+)
+def test_units_by_their_definitions(value: float, source: str, target: str, result: Fraction) -> None:
+    assert convert(value, source, target) == result
+
+
+def test_every_unit_comes_back() -> None:
+    for units in (*FACTORS.values(), TEMPERATURES):
+        for one in units:
+            for other in units:
+                there = convert(5, one, other)
+                assert convert(float(there), other, one) == pytest.approx(5)
+
+
+def test_kinds_of_units_do_not_mix() -> None:
+    with pytest.raises(ToolError, match="km is a unit of length, kg one of mass"):
+        convert(1, "km", "kg")
+
+
+def test_elements_by_name_and_symbol() -> None:
+    said = "Iron (Fe): atomic number 26, atomic weight 55.845"
+    for asked in ("Iron", "iron", " FE "):
+        assert TOOLS["elements"].run({"element": asked}, SETTING) == said
+    with pytest.raises(ToolError, match="no element 'Gold'"):
+        TOOLS["elements"].run({"element": "Gold"}, SETTING)
+    rows = list({id(row): row for row in table().values()}.values())
+    assert [int(row["number"]) for row in rows] == list(range(1, 37))
+    weights = [float(row["weight"]) for row in rows]
+    falls = [rows[i]["symbol"] for i in range(1, 36) if weights[i] < weights[i - 1]]
+    assert falls == ["K", "Ni"]  # the two places among these where the weight falls as the number rises
+
+
+def test_every_schema_is_one_and_closed() -> None:
+    for tool in TOOLS.values():
+        jsonschema.Draft202012Validator.check_schema(tool.parameters)
+        assert tool.parameters["additionalProperties"] is False
+        assert tool.definition["function"]["name"] == tool.name
+    assert [tool.name for tool in tools_named(["units", "clock", "units"])] == ["units", "clock"]
