@@ -11,7 +11,7 @@ from tests.e2e.visitor import Visitor, eventually
 
 TOKEN = ["prompt", "tokens", "tensors", "logits", "processors", "draw", "stop", "text", "kv_cache", "run_table"]
 INSIDE = ["model", "embedding", "layers", "layer", "attention", "feed_forward", "lens"]
-CHAT = ["turns", "context", "tools"]
+CHAT = ["turns", "context", "tools", "compare"]
 PARIS = 5  # the step that gives " Paris"
 
 

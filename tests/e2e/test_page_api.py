@@ -43,7 +43,7 @@ def test_the_command_line_gives_the_same_ids(paris: dict[str, Any], tmp_path: Pa
     [
         ({"model": "no-such-model"}, "model: unknown model 'no-such-model'; allowed: "),
         ({"model": "gpt2"}, "model: 'gpt2' is not loaded; this program runs 'smollm2-135m-instruct'"),
-        ({"tools": ["telephone"]}, "tools[0]: unknown tool 'telephone'; allowed: none"),
+        ({"tools": ["telephone"]}, "tools[0]: unknown tool 'telephone'; allowed: calculator, clock, elements, units"),
         ({"nonsense": 1}, "nonsense: unknown field"),
         ({"sampling": {"top_p": -0.1}}, "sampling.top_p: Input should be greater than or equal to 0, got -0.1"),
         ({"stop": {"stop_strings": ["s" * 5_000]}}, "stop.stop_strings[0]: "),

@@ -19,6 +19,7 @@ def watched_page(visit: OpenApp) -> Iterator[Visitor]:
     yield page
     for station in page.stations:
         page.open(station)
+    page.open("run_table")
     page.page.wait_for_selector("#run-stages td:visible")
     assert page.page.evaluate("window.ran") is None
     assert page.page.locator(".ds-widget :is(img, script, iframe, object, a)").count() == 0
