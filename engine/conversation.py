@@ -63,6 +63,7 @@ class Conversation:
         made = cls(loaded, trace.experiment, cache_budget=cache_budget)
         made.trace = trace
         for index in range(trace.turns):
+            made._callers = [*made._callers, made.turn] if made.turn and made._calling else []
             made._index, made.turn = index, None
             rendered = trace.rendered(index)
             if rendered is None or trace.prefilled(index) is None:  # it could not begin

@@ -73,6 +73,21 @@ def test_back_goes_over_a_call_token_by_token(llama: LoadedModel) -> None:
     assert results(again) == results(whole)
 
 
+def test_a_run_with_calls_resumed_from_its_trace_goes_on_and_back_as_the_first_would(llama: LoadedModel) -> None:
+    asked = experiment([SUM, "5"])
+    whole = finish(Conversation(llama, asked))
+    first, pieces = Conversation(llama, asked), 0
+    while first.advance():
+        pieces += 1
+        resumed = Conversation.resumed(llama, first.trace)
+        ended = finish(resumed)
+        assert (ids(ended), results(ended), reasons(ended)) == (ids(whole), results(whole), reasons(whole))
+        while resumed.back():
+            pass
+        assert [event.kind for event in resumed.trace.events] == ["rendered", "prefilled"]
+    assert pieces > 8
+
+
 def test_another_token_may_be_taken_instead_of_a_call(llama: LoadedModel) -> None:
     conversation = Conversation(llama, experiment([SUM]))
     finish(conversation)
