@@ -66,7 +66,7 @@ def test_no_station_makes_the_page_scroll_sideways(visit: OpenApp, size: str, da
     page.run()
     for station in page.stations:
         page.open(station)
-        page.page.wait_for_selector("#right :is(td, .t, .main-svg):visible")
+        page.page.wait_for_selector("#right :is(td, .t, .main-svg, [id$=-reason] .fact):visible")
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width, station
     page.control("mistake")  # opens all that is folded away
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -107,7 +107,7 @@ def test_every_control_has_a_name(visit: OpenApp) -> None:
     page.control("mistake")
     for station in page.stations:
         page.open(station)
-        page.page.wait_for_selector("#right :is(td, .t, .main-svg):visible")
+        page.page.wait_for_selector("#right :is(td, .t, .main-svg, [id$=-reason] .fact):visible")
         assert page.page.evaluate(NAMELESS) == [], station
     assert page.page.evaluate("document.documentElement.lang") == "en"
 
