@@ -7,6 +7,7 @@ import gradio as gr
 
 from components.checks import checks
 from components.copy import words
+from components.heading import heading_of
 from components.panel import Panel, View
 from components.panels import CHAT, INSIDE, TOKEN
 from components.status import failure
@@ -48,7 +49,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         everywhere,
         inside,
         hidden={f"{panel.STATION}-body": bool(reason), "save-edit": visit.editing is None}
-        | {name: value is None for name, value in drawn.items()},
+        | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
     )
 

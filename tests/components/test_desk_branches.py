@@ -208,6 +208,8 @@ def test_the_form_follows_the_run_that_was_gone_back_to(page: Page, desk: Desk, 
 
 def test_the_page_shows_a_grid_as_it_comes_and_frees_run_at_its_end(page: Page, desk: Desk, visit: Visit) -> None:
     visit.station = "compare"
+    before = page.frame(visit)["hidden"]
+    assert before["compare-map"] is before["compare-map-heading"] is True
     values = form(desk)
     frames = page._grid(visit, "0.5, 1", "1", *(values[name] for name in page.form))
     first = next(frames)
@@ -215,7 +217,7 @@ def test_the_page_shows_a_grid_as_it_comes_and_frees_run_at_its_end(page: Page, 
     assert visit.running
     *_, last = frames
     assert not last["disabled"]["grid"]
-    assert not last["hidden"]["compare-map"]
+    assert last["hidden"]["compare-map"] is last["hidden"]["compare-map-heading"] is False
 
 
 def test_the_page_puts_a_message_into_the_field_and_says_so(page: Page, desk: Desk, visit: Visit) -> None:
