@@ -71,7 +71,7 @@ class Conversation:
             ids = rendered.token_ids.tolist()
             window = fit(loaded, trace, index).window if trace.experiment.context.strategy == "sliding_window" else None
             window = window.begun(trace, index, rendered.reused) if window else None
-            made.turn = made._new_turn(ids, None, window)
+            made.turn = made.new_turn(ids, None, window, made._generator)
             made.turn.replay(trace.steps(index))
         return made
 
@@ -247,20 +247,22 @@ class Conversation:
         window = fed.window.begun(self.trace, self._index, found.reused) if fed.window else None
         offset = window.offset if window else 0
         check_prompt(self.experiment, self.loaded.facts, len(prompt_ids), self.cache_budget, offset=offset)
-        self.turn = self._new_turn(prompt_ids, found.cache, window)
+        self.turn = self.new_turn(prompt_ids, found.cache, window, self._generator)
         events.append(self.turn.prefill())
         if prefixes is not None:
             prefixes.keep(fed.rendered, self.turn.cache)
 
-    def _new_turn(self, prompt_ids: Sequence[int], cache: Cache | None, window: Window | None) -> Turn:
-        """The current turn, with the round of tool calls that it is."""
+    def new_turn(
+        self, prompt_ids: Sequence[int], cache: Cache | None, window: Window | None, generator: torch.Generator
+    ) -> Turn:
+        """The current turn before its prefill, with the round of tool calls that it is."""
         return Turn(
             self.loaded,
             self.experiment,
             self._index,
             prompt_ids,
             cache,
-            self._generator,
+            generator,
             window,
             calls=round_of(self.trace, self._index),
             forcing=call_grammar_of(self.trace, self._index, vocabulary(self.loaded.tokenizer)),

@@ -49,9 +49,7 @@ def cold_turn(conversation: Conversation) -> ColdTurn:
     generator = torch.Generator(conversation.loaded.device)
     if ours:
         generator.set_state(current.random_state(0))
-    cold = Turn(
-        conversation.loaded, trace.experiment, current.index, current.prompt_ids, None, generator, current.window
-    )
+    cold = conversation.new_turn(current.prompt_ids, None, current.window, generator)
     seconds = cold.prefill().seconds
     assert cold.first_logits is not None
     for step in range(len(ours)):

@@ -8,7 +8,9 @@ from engine.conversation import Conversation
 from engine.dialogue import messages_of
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
+from engine.probes.cold_turn import cold_turn
 from engine.trace import Rendered, ToolCalled
+from tests.engine import conversations
 from tests.engine.callers import EOS, SUM, caller, experiment, reasons, results, run
 from tests.engine.conversations import finish, ids, told
 from tests.engine.models import tiny_tokenizer
@@ -131,3 +133,13 @@ def test_no_turn_of_a_released_conversation_holds_a_cache(llama: LoadedModel) ->
     conversation.release()
     assert first() is None
     assert last() is None
+
+
+def test_a_forced_call_computed_cold_is_forced_too(llama: LoadedModel) -> None:
+    forced = conversations.experiment(tools=["calculator"], tool_choice="required", stop={"max_new_tokens": 30})
+    conversation = Conversation(llama, forced)
+    while not conversation.finished and len(conversation.trace.steps(0)) < 25:
+        conversation.advance()
+    found = cold_turn(conversation)
+    assert len(found.ours) == 25
+    assert found.first_difference is None
