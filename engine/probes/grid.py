@@ -62,6 +62,8 @@ class Grid:
             raise ExperimentError("grid", f"1 to {MAX_CELLS} cells, got {len(overrides)}")
         if experiment.follow_ups or experiment.forced:
             raise ExperimentError("grid", "a grid runs one turn and chooses no token by hand")
+        if experiment.tools and experiment.tool_choice != "none":
+            raise ExperimentError("grid", "a grid runs one turn and calls no tools: take them away or choose 'none'")
         if experiment.context.strategy != "none":
             raise ExperimentError("context.strategy", "a grid runs on the whole history: choose none")
         self.experiment = experiment

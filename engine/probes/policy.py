@@ -13,6 +13,8 @@ from engine.decode import Turn
 from engine.experiment import ExperimentError
 from engine.limits import check_prompt
 from engine.reuse import Reuse
+from engine.stages.vocabulary import vocabulary
+from engine.tools.rounds import call_grammar_of, round_of
 from engine.trace import Stepped, Stopped, Trace
 from engine.truncated import SystemFate, Truncated
 from engine.values import Context, Strategy
@@ -144,7 +146,17 @@ def _answer(conversation: Conversation, trace: Trace, fed: Fed) -> tuple[list[St
         generator.set_state(current.random_state(0))
     else:
         generator.set_state(conversation.random_state)
-    turn = Turn(loaded, trace.experiment, fed.rendered.turn, ids, None, generator, window)
+    turn = Turn(
+        loaded,
+        trace.experiment,
+        turn_index,
+        ids,
+        None,
+        generator,
+        window,
+        calls=round_of(trace, turn_index),
+        forcing=call_grammar_of(trace, turn_index, vocabulary(loaded.tokenizer)),
+    )
     turn.prefill()
     steps: list[Stepped] = []
     stopped: Stopped | None = None

@@ -151,6 +151,7 @@ def test_first_differences_and_entropy_of_a_small_grid(llama: LoadedModel) -> No
         ({}, [{"seed": 1}, {"temperature": -1}], "grid[1].sampling.temperature"),
         ({}, [{"colour": 1}], "grid[0].sampling.colour"),
         ({"follow_ups": ["more"]}, [{"seed": 1}], "grid"),
+        ({"tools": ["calculator"]}, [{"seed": 1}], "grid"),
         ({"context": {"strategy": "drop_oldest", "max_tokens": 200}}, [{"seed": 1}], "context.strategy"),
         ({"forced": [{"step": 0, "token_id": 3}]}, [{"seed": 1}], "grid"),
         ({"grammar": {"kind": "regex", "source": "("}}, [{"seed": 1}], "grammar.source"),

@@ -6,6 +6,7 @@ from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.policy import ANSWER_TOKENS, COMPUTED, policy
 from engine.recorded import replayed
+from tests.engine.callers import caller
 from tests.engine.context.chats import CHAT, cut, run
 from tests.engine.conversations import experiment, finish
 from tests.engine.models import tiny
@@ -139,3 +140,13 @@ def test_the_run_stays_as_it_is() -> None:
 def test_before_the_first_turn_there_is_nothing_to_compare() -> None:
     with pytest.raises(ExperimentError, match="nothing was rendered yet"):
         policy(talk(), strategy="none")
+
+
+def test_a_row_is_forced_to_call_where_the_run_is() -> None:
+    conversation = Conversation(
+        caller(), experiment(tools=["calculator"], tool_choice="required", stop={"max_new_tokens": 12})
+    )
+    while len(conversation.trace.steps(0)) < 12:
+        conversation.advance()
+    found = policy(conversation, strategy="none")
+    assert found.token_ids == tuple(step.token_id for step in conversation.trace.steps(0))
