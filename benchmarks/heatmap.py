@@ -7,21 +7,17 @@ the matrix, its picture, the way to the browser and the drawing there.
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
 from playwright.sync_api import Browser
 
-from app import compose, launch, load_runtime
 from benchmarks.figures import Figure
 from benchmarks.page import SETTLING, bytes_received
 from benchmarks.prompts import prompt_of
+from benchmarks.serving import served
 from components.widgets import heatmap
-from engine.catalog import load_catalog
-from engine.runtime import Runtime
-from engine.settings import Settings
 from tests.e2e import browser as harness
 from tests.e2e.visitor import Visitor, eventually
 
@@ -41,18 +37,9 @@ DRAWN = "() => window.benchmark.drawn && window.benchmark.drawn - window.benchma
 
 def measure(*, side: int = 1_000, heads: int = 8) -> list[Figure]:
     """Both figures, over `heads` clicks on heads in turn."""
-    catalog = load_catalog()
-    entry = catalog.find(catalog.default)
-    runtime: Future[Runtime] = Future()
-    blocks = compose(runtime, entry)
-    launch(blocks, quiet=True)
-    runtime.set_result(load_runtime(entry, catalog, Settings(device="cpu", dtype="float32")))
-    try:
-        with harness.started() as browser:
-            prompt = prompt_of(runtime.result()._loaded.tokenizer, side)
-            return _clicks(browser, str(blocks.local_url), prompt, side, heads)
-    finally:
-        blocks.close()
+    with served() as (url, runtime), harness.started() as browser:
+        prompt = prompt_of(runtime._loaded.tokenizer, side)
+        return _clicks(browser, url, prompt, side, heads)
 
 
 @contextmanager

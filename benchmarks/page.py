@@ -7,19 +7,15 @@ token is made by Step and not counted: the browser loads the chart library at th
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from statistics import median, quantiles
 from typing import Any
 
 from playwright.sync_api import Browser, CDPSession
 
-from app import compose, launch, load_runtime
 from benchmarks.figures import Figure
-from engine.catalog import load_catalog
+from benchmarks.serving import served
 from engine.conversation import Conversation
-from engine.runtime import Runtime
-from engine.settings import Settings
 from engine.trace import Event, Stepped
 from tests.e2e import browser as harness
 
@@ -88,18 +84,8 @@ def bytes_received(session: CDPSession) -> list[int]:
 
 def measure(*, panels: tuple[str, ...] = tuple(PANELS), new_tokens: int = 48) -> list[Figure]:
     """Both figures for each panel in sight, over one run of `new_tokens` tokens (fewer where the answer ends early)."""
-    catalog = load_catalog()
-    entry = catalog.find(catalog.default)
-    runtime: Future[Runtime] = Future()
-    blocks = compose(runtime, entry)
-    launch(blocks, quiet=True)
-    runtime.set_result(load_runtime(entry, catalog, Settings(device="cpu", dtype="float32")))
-    try:
-        url = str(blocks.local_url)
-        with harness.started() as browser:
-            return [figure for panel in panels for figure in _measure_panel(browser, url, panel, new_tokens)]
-    finally:
-        blocks.close()
+    with served() as (url, _), harness.started() as browser:
+        return [figure for panel in panels for figure in _measure_panel(browser, url, panel, new_tokens)]
 
 
 def _measure_panel(browser: Browser, url: str, panel: str, new_tokens: int) -> list[Figure]:

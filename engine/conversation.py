@@ -1,24 +1,21 @@
 """Turns of a conversation: render, reuse the cache, prefill, decode, and again; one piece of work at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
 import torch
-from transformers import Cache
 
 from engine import kv_cache
 from engine.context.fit import fit
-from engine.context.window import Window
 from engine.decode import Turn
 from engine.experiment import Experiment, ExperimentError, Forced, parse_experiment
 from engine.limits import check_id, check_prompt
 from engine.model import LoadedModel
+from engine.new_turn import new_turn
 from engine.prefix_registry import VisitorPrefixes
 from engine.reuse import reuse
-from engine.stages.vocabulary import vocabulary
 from engine.tools.registry import tools_named
-from engine.tools.rounds import call_grammar_of, round_of
 from engine.tools.runner import run_calls
 from engine.tools.tool import Setting
 from engine.trace import Event, Stepped, Stopped, ToolCalled, Trace
@@ -71,7 +68,7 @@ class Conversation:
             ids = rendered.token_ids.tolist()
             window = fit(loaded, trace, index).window if trace.experiment.context.strategy == "sliding_window" else None
             window = window.begun(trace, index, rendered.reused) if window else None
-            made.turn = made.new_turn(ids, None, window, made._generator)
+            made.turn = new_turn(loaded, trace, index, ids, None, made._generator, window)
             made.turn.replay(trace.steps(index))
         return made
 
@@ -247,26 +244,10 @@ class Conversation:
         window = fed.window.begun(self.trace, self._index, found.reused) if fed.window else None
         offset = window.offset if window else 0
         check_prompt(self.experiment, self.loaded.facts, len(prompt_ids), self.cache_budget, offset=offset)
-        self.turn = self.new_turn(prompt_ids, found.cache, window, self._generator)
+        self.turn = new_turn(self.loaded, self.trace, self._index, prompt_ids, found.cache, self._generator, window)
         events.append(self.turn.prefill())
         if prefixes is not None:
             prefixes.keep(fed.rendered, self.turn.cache)
-
-    def new_turn(
-        self, prompt_ids: Sequence[int], cache: Cache | None, window: Window | None, generator: torch.Generator
-    ) -> Turn:
-        """The current turn before its prefill, with the round of tool calls that it is."""
-        return Turn(
-            self.loaded,
-            self.experiment,
-            self._index,
-            prompt_ids,
-            cache,
-            generator,
-            window,
-            calls=round_of(self.trace, self._index),
-            forcing=call_grammar_of(self.trace, self._index, vocabulary(self.loaded.tokenizer)),
-        )
 
     def _back_to_call(self) -> bool:
         """Leave a turn without tokens for the one whose calls it reads the results of; its cache is made anew."""

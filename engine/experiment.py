@@ -47,6 +47,7 @@ __all__ = [
     "ProcessorName",
     "Sampling",
     "Stop",
+    "decoded",
     "parse_experiment",
     "replace_lone_surrogates",
 ]
@@ -205,7 +206,9 @@ def parse_experiment(
 
     `models` and `tools` are the names that may appear. Raises `ExperimentError` with the field's path.
     """
-    data = _decode(source) if isinstance(source, str | bytes) else source
+    if isinstance(source, str | bytes) and len(source) > MAX_JSON_BYTES:
+        raise ExperimentError("", f"an experiment has at most {MAX_JSON_BYTES:,} bytes, this has {len(source):,}")
+    data = decoded(source) if isinstance(source, str | bytes) else source
     if not isinstance(data, dict):
         raise ExperimentError("", "an experiment is a JSON object")
     _check_size(data)
@@ -223,9 +226,8 @@ def parse_experiment(
     return experiment
 
 
-def _decode(source: str | bytes) -> Any:
-    if len(source) > MAX_JSON_BYTES:
-        raise ExperimentError("", f"an experiment has at most {MAX_JSON_BYTES:,} bytes, this has {len(source):,}")
+def decoded(source: str | bytes) -> Any:
+    """JSON text as plain values. Raises `ExperimentError`."""
     try:
         return json.loads(source)
     except RecursionError:

@@ -147,9 +147,10 @@ def evict(cache: Cache, count: int) -> None:
 
 
 def slice_cache(cache: Cache, count: int) -> Cache:
-    """A second cache that holds the first `count` positions, as views of this one's tensors: nothing is copied.
+    """A second cache that holds the first `count` positions, as views of this one's tensors.
 
-    Growing either leaves the other as it is: both move to tensors of their own with the next position.
+    Nothing but running states is copied. Growing either leaves the other as it is: both move to tensors of their own
+    with the next position.
     Raises ValueError with the reason where the cache cannot go back that far.
     """
     reason = reason_against_cut(cache, count)
@@ -159,7 +160,10 @@ def slice_cache(cache: Cache, count: int) -> Cache:
         if isinstance(layer, SpareLayer):
             layer.share()
     view = copy.copy(cache)
-    view.layers = [copy.copy(layer) for layer in cache.layers]
+    # A running state is changed in place, so it cannot be shared.
+    view.layers = [
+        copy.deepcopy(layer) if layer_kind(layer) == "stateful" else copy.copy(layer) for layer in cache.layers
+    ]
     cut_back(view, count)
     return view
 
@@ -169,18 +173,7 @@ def copy_cache(cache: Cache, count: int) -> Cache:
 
     Raises ValueError with the reason where the cache cannot go back that far.
     """
-    reason = reason_against_cut(cache, count)
-    if reason is not None:
-        raise ValueError(reason)
-    twin = copy.copy(cache)
-    # A running state is changed in place, so it cannot be shared.
-    twin.layers = [
-        copy.deepcopy(layer) if layer_kind(layer) == "stateful" else copy.copy(layer) for layer in cache.layers
-    ]
-    for layer in twin.layers:
-        if isinstance(layer, SpareLayer):
-            layer.share()
-    cut_back(twin, count)
+    twin = slice_cache(cache, count)
     for layer in twin.layers:
         if isinstance(layer, DynamicLayer) and layer.keys is not None and layer.values is not None:
             layer.keys, layer.values = layer.keys.clone(), layer.values.clone()

@@ -1,7 +1,7 @@
 """What the parts of an experiment are made of: bounded texts, numbers in range, frozen values, errors of one line."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
@@ -20,19 +20,7 @@ ProcessorName = Literal[
 ]
 
 #: The order in which `generate` builds its chain; a grammar stands where `generate` puts custom processors.
-TRANSFORMERS_ORDER: tuple[ProcessorName, ...] = (
-    "repetition_penalty",
-    "no_repeat_ngram_size",
-    "bad_words",
-    "min_new_tokens",
-    "suppress_tokens",
-    "grammar",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-)
+TRANSFORMERS_ORDER: tuple[ProcessorName, ...] = get_args(ProcessorName)
 
 #: llama.cpp's default: constraints and penalties first, then the cuts, temperature last.
 LLAMA_CPP_ORDER: tuple[ProcessorName, ...] = (

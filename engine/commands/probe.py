@@ -4,9 +4,9 @@ import argparse
 from typing import Any
 
 from engine.catalog import Catalog
-from engine.commands.reading import decoded, read, write_out
+from engine.commands.reading import read, write_out
 from engine.commands.run import code, load, run
-from engine.experiment import ExperimentError, parse_experiment
+from engine.experiment import ExperimentError, decoded, parse_experiment
 from engine.recorded import is_trace, parse_trace
 from engine.settings import Settings
 from engine.tools.registry import TOOLS

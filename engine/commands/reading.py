@@ -35,16 +35,6 @@ def read(source: str, limit: int, what: str) -> bytes:
     return data
 
 
-def decoded(data: bytes) -> Any:
-    """JSON as plain values. Raises `ExperimentError`."""
-    try:
-        return json.loads(data)
-    except RecursionError:
-        raise ExperimentError("", "the JSON is nested too deeply") from None
-    except ValueError as error:
-        raise ExperimentError("", f"not valid JSON: {error}") from None
-
-
 def report(event: Event) -> None:
     """Tell what just happened, on standard error."""
     match event:

@@ -9,6 +9,7 @@ from engine.conversation import Conversation
 from engine.decode import Turn
 from engine.experiment import ExperimentError
 from engine.kv_cache import common_prefix
+from engine.new_turn import new_turn
 from engine.probes.recompute import cache_before
 from engine.stages.forward import forward
 from engine.stages.inputs import make_inputs
@@ -49,7 +50,7 @@ def cold_turn(conversation: Conversation) -> ColdTurn:
     generator = torch.Generator(conversation.loaded.device)
     if ours:
         generator.set_state(current.random_state(0))
-    cold = conversation.new_turn(current.prompt_ids, None, current.window, generator)
+    cold = new_turn(conversation.loaded, trace, current.index, current.prompt_ids, None, generator, current.window)
     seconds = cold.prefill().seconds
     assert cold.first_logits is not None
     for step in range(len(ours)):

@@ -9,12 +9,10 @@ import torch
 from engine import kv_cache
 from engine.context.fit import Fed, fit
 from engine.conversation import Conversation
-from engine.decode import Turn
 from engine.experiment import ExperimentError
 from engine.limits import check_prompt
+from engine.new_turn import new_turn
 from engine.reuse import Reuse
-from engine.stages.vocabulary import vocabulary
-from engine.tools.rounds import call_grammar_of, round_of
 from engine.trace import Stepped, Stopped, Trace
 from engine.truncated import SystemFate, Truncated
 from engine.values import Context, Strategy
@@ -146,17 +144,7 @@ def _answer(conversation: Conversation, trace: Trace, fed: Fed) -> tuple[list[St
         generator.set_state(current.random_state(0))
     else:
         generator.set_state(conversation.random_state)
-    turn = Turn(
-        loaded,
-        trace.experiment,
-        turn_index,
-        ids,
-        None,
-        generator,
-        window,
-        calls=round_of(trace, turn_index),
-        forcing=call_grammar_of(trace, turn_index, vocabulary(loaded.tokenizer)),
-    )
+    turn = new_turn(loaded, trace, turn_index, ids, None, generator, window)
     turn.prefill()
     steps: list[Stepped] = []
     stopped: Stopped | None = None

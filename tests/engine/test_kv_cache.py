@@ -1,6 +1,7 @@
 """The ledger equals the tensors; slices and cuts give the logits of a cache that never was longer."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -195,3 +196,13 @@ def test_a_cache_that_cannot_evict_says_why(name: str, why: str) -> None:
     kv_cache.evict(cache, 0)  # nothing is asked for
     with pytest.raises(ValueError, match=why):
         kv_cache.evict(cache, 1)
+
+
+@pytest.mark.parametrize("name", ["llama", "hybrid"])
+@pytest.mark.parametrize("second", [kv_cache.slice_cache, kv_cache.copy_cache])
+def test_feeding_a_second_cache_leaves_the_first_as_it_is(name: str, second: Callable[[Cache, int], Cache]) -> None:
+    loaded = tiny(name)
+    cache, _ = filled(loaded, ids(9))
+    untouched, _ = filled(loaded, ids(9))
+    feed(loaded, second(cache, 9), 5)
+    assert torch.equal(feed(loaded, cache, 7), feed(loaded, untouched, 7))
