@@ -16,6 +16,8 @@ from components.transcript_strip import conversation, timeline
 from components.visit import Visit
 from components.widgets import host, rail, token_strip
 from components.widgets.rail import Station
+from engine.experiment import ExperimentError
+from engine.refusals import Refused
 
 
 def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], panel: Panel) -> dict[str, Any]:
@@ -26,9 +28,14 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
+    trouble += [Station("said", "", visit.said, "", "accent")] if visit.said else []
+    trouble += recorded_notice(view)
     reason = panel.unavailable(view)
     # The panel first: what its probes give is at hand then for the rail and the checks.
-    drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
+    try:
+        drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
+    except (ExperimentError, Refused) as refused:
+        drawn, reason = {}, str(refused)
     everywhere = {
         "rail": rail.value(
             _stations(TOKEN, view),
@@ -41,17 +48,37 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         "notice": rail.value(trouble),
         "conversation": token_strip.value(conversation(view), selected=_selected(view)),
         "timeline": token_strip.value(timeline(view), selected=_selected(view), legend=_legend(view)),
-        "status": rail.value(status_stations(view) + checks(view)),
+        "status": rail.value(recorded_badge(view) + status_stations(view) + checks(view)),
     }
     inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
     inside |= {name: value for name, value in drawn.items() if value is not None}
     return host.feed_value(
         everywhere,
         inside,
-        hidden={f"{panel.STATION}-body": bool(reason), "save-edit": visit.editing is None}
+        hidden={
+            f"{panel.STATION}-body": bool(reason),
+            "save-edit": visit.editing is None,
+            "run-live": view.recorded is None or view.recorded.alone,
+        }
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
     )
+
+
+def recorded_notice(view: View) -> list[Station]:
+    """That a record is shown, how far, and what can be done with it."""
+    if view.recorded is None:
+        return []
+    shown, key = view.recorded, "shown_alone" if view.recorded.alone else "shown"
+    where = {"made": shown.made, "steps": shown.steps, "made_by": shown.made_by, "model": view.facts.title}
+    return [Station("record", "", words("record").text(key, **where), "", "accent")]
+
+
+def recorded_badge(view: View) -> list[Station]:
+    """The same in two words, for the status line."""
+    if view.recorded is None:
+        return []
+    return [Station("record", "", words("record").text("badge", made=view.recorded.made, steps=view.recorded.steps))]
 
 
 def _stations(panels: Sequence[Panel], view: View) -> list[Station]:
