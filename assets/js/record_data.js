@@ -1,10 +1,30 @@
-// The data of a recorded page: base64 of a deflated JSON value, whose texts stand in pieces that many values share.
+// The data of a recorded page: a deflated JSON value, whose texts stand in pieces that many values share.
 decodescope.record = (() => {
-  const bytes = (id) => Uint8Array.from(atob(document.getElementById(id).textContent), (char) => char.charCodeAt(0));
+  // Two of 91 printable signs hold 13 bits: all from "!" to "~" but <, & and the backslash.
+  const code = new Uint8Array(128);
+  const signs = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index)).filter((sign) => !"<&\\".includes(sign));
+  signs.forEach((sign, number) => (code[sign.charCodeAt(0)] = number));
+
+  function bytes({ textContent: text, dataset }) {
+    const found = new Uint8Array(Number(dataset.size));
+    let held = 0;
+    let bits = 0;
+    let at = 0;
+    for (let index = 0; index < text.length; index += 2) {
+      held = (held << 13) | (91 * code[text.charCodeAt(index)] + code[text.charCodeAt(index + 1)]);
+      bits += 13;
+      while (bits >= 8) {
+        bits -= 8;
+        found[at++] = held >> bits;
+      }
+      held &= (1 << bits) - 1;
+    }
+    return found;
+  }
 
   // The text that was packed into the element.
   async function inflate(id) {
-    const stream = new Blob([bytes(id)]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const stream = new Blob([bytes(document.getElementById(id))]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Response(stream).text();
   }
 

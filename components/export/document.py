@@ -1,7 +1,7 @@
 """One HTML file: a policy that lets nothing in or out, styles, scripts, and the packed data.
 
-No text of a run stands in the markup but the model's title, escaped. All else lies deflated in base64 and reaches the
-page as text nodes.
+No text of a run stands in the markup but the model's title, escaped. All else lies deflated, in signs that are no
+markup, and reaches the page as text nodes.
 """
 
 import base64
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from functools import cache
 from html import escape
 
-from components.export.pieces import deflated
+from components.export.pieces import Packed, deflated
 from components.widgets.host import ASSETS, PLOTLY, WIDGETS
 
 SHEETS = ("tokens", "widgets", "record_page")
 SCRIPTS = (*WIDGETS, "record_data", "record_parts", "record_page")
 
 
-def document(*, language: str, title: str, data: str, sentences: Mapping[str, str]) -> str:
+def document(*, language: str, title: str, data: Packed, sentences: Mapping[str, str]) -> str:
     """The whole file. `data` is packed already; the sentences are for when it cannot be read (yet).
 
     Charts are drawn by plotly, which is part of the file and allowed by its hash, as the page's own script is.
@@ -50,8 +50,8 @@ def document(*, language: str, title: str, data: str, sentences: Mapping[str, st
             f'<body data-no-inflate="{said["no_inflate"]}" data-damaged="{said["damaged"]}">',
             f'<p id="wait" role="status">{said["loading"]}</p>',
             f"<noscript><p>{said['no_script']}</p></noscript>",
-            f'<script type="application/octet-stream" id="data">{data}</script>',
-            f'<script type="application/octet-stream" id="plotly">{library}</script>',
+            _block("data", data),
+            _block("plotly", library),
             f"<script>{script}</script>",
             "</body>",
             "</html>",
@@ -66,8 +66,12 @@ def _source() -> str:
 
 
 @cache
-def _library() -> str:
+def _library() -> Packed:
     return deflated(_source().encode("utf-8"))
+
+
+def _block(name: str, packed: Packed) -> str:
+    return f'<script type="application/octet-stream" id="{name}" data-size="{packed.size}">{packed.text}</script>'
 
 
 def _joined(folder: str, names: tuple[str, ...], tag: str) -> str:
