@@ -1,5 +1,6 @@
 """What a panel is made of, read off the components that it builds for the page."""
 
+import re
 from typing import Any
 
 import gradio as gr
@@ -14,7 +15,7 @@ def layout(panel: Panel) -> dict[str, Any]:
     """A panel as plain data: title, intro, and its parts in order.
 
     A part is {"heading", "id"}, {"widget", "options"} or {"fold", "parts"}. The intro comes without its last paragraph,
-    which proposes something to try where a model runs.
+    which proposes something to try where a model runs, and without marks of emphasis.
     """
     say = words(panel.STATION)
     with gr.Blocks() as blocks:
@@ -22,7 +23,7 @@ def layout(panel: Panel) -> dict[str, Any]:
     return {
         "station": panel.STATION,
         "title": say.title,
-        "intro": say.intro.split("\n\n")[:-1],
+        "intro": [re.sub(r"([*`])(.+?)\1", r"\2", text) for text in say.intro.split("\n\n")[:-1]],
         "parts": [_part(block) for block in blocks.children],
     }
 

@@ -18,6 +18,9 @@ from components.widgets.rail import Station
 from engine.experiment import ExperimentError
 from engine.refusals import Refused
 
+#: Widgets that wait for a text which only a running page takes.
+TYPED = frozenset({"sampling-lookup"})
+
 #: Widgets that invite a person to press a button, until the probe behind it was asked.
 ASKED: Mapping[str, tuple[str, ...]] = {
     "without_template": ("prompt-compare",),
@@ -96,7 +99,7 @@ def _panel(panel: Panel, views: Sequence[View], widgets: Sequence[str]) -> dict[
     if all(f"{panel.STATION}-reason" in one for one in drawn):
         return None
     asked = {name for view in views for name in view.results}
-    empty = {widget for probe, mine in ASKED.items() if probe not in asked for widget in mine}
+    empty = TYPED | {widget for probe, mine in ASKED.items() if probe not in asked for widget in mine}
     names = [name for name in (*widgets, f"{panel.STATION}-reason") if name not in empty]
     columns = {name: [one.get(name) for one in drawn] for name in names}
     return {name: column for name, column in columns.items() if any(value is not None for value in column)}
