@@ -15,6 +15,7 @@ from components.frame import frame
 from components.panel import Panel, View
 from components.panel_column import PanelColumn
 from components.panels import PANELS
+from components.record_menu import RecordMenu, Records
 from components.settings_form import SettingsForm
 from components.visit import Visit
 from components.widgets import host, rail, token_strip
@@ -22,7 +23,7 @@ from components.widgets.rail import Station
 from engine.experiment import Experiment
 
 
-class Intents(Protocol):
+class Intents(Records, Protocol):
     """What a person can ask for. Each call changes the visit, or the engine's run behind it."""
 
     @property
@@ -40,6 +41,7 @@ class Intents(Protocol):
     def ask(self, visit: Visit, probe: str) -> None: ...
     def edit(self, visit: Visit) -> None: ...
     def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
+    def run_live(self, visit: Visit) -> None: ...
     def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]: ...
     def close(self, session_id: str) -> None: ...
 
@@ -55,7 +57,9 @@ class Page:
     def __init__(self, intents: Intents, default: Experiment, model_title: str) -> None:
         self.intents = intents
         self.say = words("page")
-        with gr.Blocks(title="Decodescope", analytics_enabled=False, fill_width=True) as self.blocks:
+        with gr.Blocks(
+            title="Decodescope", analytics_enabled=False, fill_width=True, delete_cache=(600, 600)
+        ) as self.blocks:
             self.visit = gr.State(Visit())
             self._header(model_title)
             self.rail = rail.build("rail", self.say.text("rail"))
@@ -74,6 +78,7 @@ class Page:
             self.model = gr.Textbox(
                 model_title, label=self.say.text("model"), interactive=False, max_lines=1, elem_id="model"
             )
+            self.records = RecordMenu()
 
     def _left(self, default: Experiment) -> None:
         gr.Markdown(f"## {self.say.text('conversation')}", elem_classes="panel-title")
@@ -91,6 +96,7 @@ class Page:
             self.new = gr.Button(self.say.text("new"), elem_id="new")
             self.edit = gr.Button(self.say.text("edit"), elem_id="edit")
             self.save_edit = gr.Button(self.say.text("save_edit"), elem_id="save-edit", variant="primary")
+            self.run_live = gr.Button(words("record").text("run_live"), elem_id="run-live", variant="primary")
         gr.Markdown(f"## {self.say.text('timeline')}", elem_classes="panel-title")
         self.timeline = token_strip.build("timeline", self.say.text("timeline"))
         self.form = SettingsForm(default).build()
@@ -118,7 +124,8 @@ class Page:
         asked = [self.visit, self.message, *self.form.values()]
         # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
         opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
-        self.blocks.load(self._open, None, [self.visit, self.feed], **opening)
+        loaded = self.blocks.load(self._open, None, [self.visit, self.feed], **opening)
+        loaded.then(self._refill, self.visit, [*self.form.values()], **light)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
             button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
@@ -133,6 +140,9 @@ class Page:
             button.click(self._grid, [self.visit, *fields, *self.form.values()], self.feed, **heavy)
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
         self.back.click(self._plain(self.intents.back), self.visit, self.feed, **heavy)
+        live = self.run_live.click(self._plain(self.intents.run_live), self.visit, self.feed, **heavy)
+        live.then(self._refill, self.visit, [*self.form.values()], **light)
+        self.records.wire(self.intents, self.visit, self.feed, self.frame, self._refill, [*self.form.values()], **heavy)
         for button, by in ((self.left, -1), (self.right, 1)):
             move = functools.partial(self.intents.move, by=by)
             button.click(self._plain(move), self.visit, self.feed, **heavy)
