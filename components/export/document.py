@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from functools import cache
 from html import escape
 
-from components.export.pieces import Packed, deflated
+from components.export.pieces import BITS, Packed, deflated
 from components.widgets.host import ASSETS, PLOTLY, WIDGETS
 
 SHEETS = ("tokens", "widgets", "record_page")
 SCRIPTS = (*WIDGETS, "record_data", "record_parts", "record_page")
+#: What is said while the data is not there, or cannot be.
+SENTENCES = ("loading", "no_script", "no_inflate", "damaged")
 
 
 def document(*, language: str, title: str, data: Packed, sentences: Mapping[str, str]) -> str:
@@ -58,6 +60,12 @@ def document(*, language: str, title: str, data: Packed, sentences: Mapping[str,
             "",
         ]
     )
+
+
+def room(limit: int) -> float:
+    """Deflated bytes of data that a file of at most `limit` bytes holds."""
+    bare = document(language="", title="", data=Packed("", 0), sentences=dict.fromkeys(SENTENCES, "x" * 200))
+    return (limit - len(bare)) * BITS / 16
 
 
 @cache

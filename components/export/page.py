@@ -5,15 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from components.copy import words
-from components.export.document import document
-from components.export.layout import layout, widget_ids, without
-from components.export.pieces import Pieces, squeezed
+from components.export.document import SENTENCES, document, room
+from components.export.layout import layouts, widget_ids, without
+from components.export.pieces import pack_columns, squeezed
 from components.export.places import PROMPT_POSITIONS, Look, Place, places
-from components.export.shots import Shots, shoot
+from components.export.shots import shoot
 from components.panel import Cursor
 from components.panels import PANELS
 
 VERSION = 1
+#: Bytes of a file. The essential panels of a long run may take more.
+LIMIT = 3_000_000
 #: Words that the script shows as they are.
 WORDS = (
     *("experiment", "theme_dark", "theme_light", "player", "play", "pause", "previous", "next"),
@@ -35,8 +37,9 @@ def page(look: Look, *, language: str, heads: Sequence[tuple[int, int]] = ((0, 0
     stood = places(whole)
     if not stood or whole.trace is None:
         raise ValueError("there is no run to export")
-    panels = {panel.STATION: layout(panel) for panel in PANELS}
-    shots = shoot(look, stood, heads, {name: widget_ids(one["parts"]) for name, one in panels.items()})
+    panels = layouts(PANELS)
+    ids = {name: widget_ids(one["parts"]) for name, one in panels.items()}
+    shots = shoot(look, stood, heads, ids, room=room(LIMIT))
     say = words("record_page")
     data = {
         "version": VERSION,
@@ -60,8 +63,8 @@ def page(look: Look, *, language: str, heads: Sequence[tuple[int, int]] = ((0, 0
     return document(
         language=language,
         title=say.text("title", model=whole.facts.title),
-        data=squeezed(data | _packed(shots)),
-        sentences={name: say.text(name) for name in ("loading", "no_script", "no_inflate", "damaged")},
+        data=squeezed(data | pack_columns(shots.values)),
+        sentences={name: say.text(name) for name in SENTENCES},
     )
 
 
@@ -70,24 +73,6 @@ def _shown(panel: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
     gone = {name for name in widget_ids(panel["parts"]) if name not in values}
     parts = without(panel["parts"], gone | {f"{name}-heading" for name in gone})
     return {**panel, "parts": parts}
-
-
-def _packed(shots: Shots) -> dict[str, Any]:
-    """Each widget's different values, which of them it shows where, and the pieces of their texts."""
-    pieces = Pieces()
-    widgets = {}
-    for name, column in shots.values.items():
-        numbers: dict[str, int] = {}
-        packed: list[Any] = []
-        at = []
-        for value in column:
-            known = json.dumps(value)
-            if known not in numbers:
-                numbers[known] = len(packed)
-                packed.append(pieces.pack(value))
-            at.append(numbers[known])
-        widgets[name] = {"values": packed, "at": at}
-    return {"widgets": widgets, "pieces": pieces.all}
 
 
 def _where(place: Place, stood: Iterable[Place]) -> str:

@@ -6,6 +6,7 @@ Deflate looks back 32 KB only, so what repeats farther apart is found here. The 
 import json
 import re
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +55,24 @@ class Pieces:
         return self._numbers.setdefault(piece, len(self._numbers))
 
 
+def pack_columns(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Each column's different values, which of them stands where, and the pieces of all texts."""
+    pieces = Pieces()
+    packed: dict[str, Any] = {}
+    for name, column in columns.items():
+        numbers: dict[str, int] = {}
+        values: list[Any] = []
+        at = []
+        for value in column:
+            known = item(value)
+            if known not in numbers:
+                numbers[known] = len(values)
+                values.append(pieces.pack(value))
+            at.append(numbers[known])
+        packed[name] = {"values": values, "at": at}
+    return {"widgets": packed, "pieces": pieces.all}
+
+
 def _cut(text: str) -> list[str]:
     """The text in pieces of at least LONG characters, but for the last."""
     pieces, begun = [], ""
@@ -95,6 +114,11 @@ def deflated(data: bytes) -> Packed:
 def squeezed(value: Any) -> Packed:
     """A plain value as JSON, deflated."""
     return deflated(item(value).encode("utf-8"))
+
+
+def deflated_size(value: Any) -> int:
+    """Bytes that the value takes deflated, before they become signs."""
+    return len(zlib.compress(item(value).encode("utf-8"), 6))
 
 
 def read(packed: Packed) -> Any:

@@ -6,7 +6,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from components import copy
+from components.copy import speak
 from components.export.page import page
 from components.export.shots import ASKED
 from components.panel import Cursor, View
@@ -23,7 +23,7 @@ def html_page(record: Record, language: str) -> str:
 
 
 def _spoken(record: Record, language: str) -> str:
-    copy.speak(language)
+    speak(language)
     return page(partial(_look, Playback(record)), language=language, heads=heads(record))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from components.checks import checks
 from components.copy import words
+from components.export.pieces import deflated_size, pack_columns
 from components.export.places import Look, Place, looked
 from components.frame import legend, selected
 from components.panel import Panel, Probe, View
@@ -33,8 +34,8 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "lens_map": ("lens-map-note", "lens-map"),
 }
 
-#: The widgets around the panels.
-AROUND = ("rail", "notice", "conversation", "timeline", "status")
+#: Of the panels that look inside the model, those that every page has where they were recorded.
+ESSENTIAL = frozenset({"attention", "lens"})
 
 
 @dataclass
@@ -62,16 +63,31 @@ class _Listening:
 
 
 def shoot(
-    look: Look, places: Sequence[Place], heads: Sequence[tuple[int, int]], widgets: Mapping[str, Sequence[str]]
+    look: Look,
+    places: Sequence[Place],
+    heads: Sequence[tuple[int, int]],
+    widgets: Mapping[str, Sequence[str]],
+    *,
+    room: float,
 ) -> Shots:
-    """All values; `widgets` are the ids of each panel's widgets by the panel's station."""
+    """All values; `widgets` are the ids of each panel's widgets by the panel's station.
+
+    Panels beyond the essential ones come in the rail's order, as long as all take at most `room` bytes deflated.
+    """
     views = [looked(look, place, head) for place in places for head in heads]
-    shots = Shots([])
-    for panel in (*TOKEN, *INSIDE, *_of_the_chat(views)):
-        drawn = _panel(panel, views, widgets[panel.STATION])
-        if drawn is not None:
-            shots.panels.append(panel)
-            shots.values |= drawn
+    wanted = [*TOKEN, *INSIDE, *_of_the_chat(views)]
+    drawn = {}
+    for panel in sorted(wanted, key=lambda one: one in INSIDE and one.STATION not in ESSENTIAL):
+        every = 1 if panel in INSIDE else len(heads)  # the others know no head
+        columns = _panel(panel, views[::every], widgets[panel.STATION])
+        if columns is None:
+            continue
+        room -= deflated_size(pack_columns(columns))
+        if room > 0 or panel not in INSIDE or panel.STATION in ESSENTIAL:
+            drawn[panel.STATION] = {name: [one for one in all_ for _ in range(every)] for name, all_ in columns.items()}
+    shots = Shots([panel for panel in wanted if panel.STATION in drawn])
+    for panel in shots.panels:
+        shots.values |= drawn[panel.STATION]
     # After the panels: what their probes give is at hand then for the rail and the checks.
     for view in views:
         for name, value in _around(view, shots.panels).items():
