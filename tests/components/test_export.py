@@ -5,7 +5,7 @@ import html
 import json
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,8 +19,8 @@ from components.export.shots import ASKED, TYPED
 from components.panels import PANELS
 from components.transcript_strip import timeline
 from components.widgets.host import items
-from engine.record import Record, record_to_bytes
-from engine.trace import Rendered
+from engine.record import Answered, Record, record_to_bytes
+from engine.trace import Event, Rendered
 from tests.components.exported import HOSTILE, Exported, hostile_record, view_of
 from tests.components.handmade import make_rendered, make_step, make_trace, make_view
 
@@ -101,7 +101,10 @@ def test_what_waits_for_a_button_or_a_text_is_left_out(record: Record) -> None:
 def test_all_turns_are_there_each_as_it_was_when_it_was_the_newest() -> None:
     trace = make_trace()
     rendered = make_rendered(turn=1)
-    later = [rendered, *(make_step(step, len(rendered.token_ids), 15, trace.facts, turn=1) for step in range(2))]
+    later: list[Event] = [
+        rendered,
+        *(make_step(step, len(rendered.token_ids), 15, trace.facts, turn=1) for step in range(2)),
+    ]
     exported = Exported(html_page(Record(dataclasses.replace(trace, events=(*trace.events, *later))), "en"))
     assert [turn for turn, *_ in exported.data["places"]].count(1) == len(rendered.token_ids) + 2
     assert [step for turn, _, step in exported.data["places"] if turn == 1][-2:] == [0, 1]
@@ -158,14 +161,9 @@ def test_no_text_of_a_run_is_markup() -> None:
 
 
 def test_heads_are_those_kept_at_most_places(record: Record) -> None:
-    class Answer:
-        probe = "attention"
-
-        def __init__(self, layer: int, head: int) -> None:
-            self.result: Any = type("Seen", (), {"layer": layer, "head": head})
-
     kept = [(1, 1), (0, 2), (1, 1), (1, 0), (0, 2), (1, 1), (0, 3)]
-    made = Record(record.trace, tuple(Answer(*head) for head in kept))  # type: ignore[arg-type]
+    seen = [SimpleNamespace(layer=layer, head=head) for layer, head in kept]
+    made = Record(record.trace, tuple(Answered("attention", {}, one) for one in seen))
     assert heads(made) == [(1, 1), (0, 2), (1, 0)]
     assert heads(record) == [(0, 0)]
 
