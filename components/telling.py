@@ -34,7 +34,7 @@ def told(intent: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def telling(desk: Reopens, visit: Visit) -> Iterator[None]:
     """Turn what goes wrong inside into the visit's notice; a session that was put away is opened anew."""
-    visit.notice = ""
+    visit.notice = visit.said = ""
     try:
         yield
     except SessionGone:

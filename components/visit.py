@@ -19,11 +19,12 @@ class Visit:
     running: bool = False  # a run is under way
     probed: dict[Any, Any] = field(default_factory=dict)  # what probes found about the run as it stands
     notice: str = ""  # the last problem, in words a person can act on
+    said: str = ""  # what was done, where that cannot be seen
     editing: int | None = None  # the message whose new text is being written
     grid: Any = None  # the newest grid, as far as it is
     asked: Experiment | None = None  # what the grid is of, at its full length
     refill: bool = False  # the form is to show the settings of the run
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer
     playing: Any = None  # the record that is shown in the place of the run, with how far it is
-    looked: dict[str, Any] = field(default_factory=dict)  # questions that were answered about this run, newest last
+    looked: dict[str, Any] = field(default_factory=dict)  # answers about this run, newest last
     keeping: bool = False  # a record is being made
