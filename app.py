@@ -20,7 +20,9 @@ from gradio.events import api
 from starlette.middleware import Middleware
 
 from components.body_limit import BodyLimit
+from components.copy import DEFAULT, LANGUAGES
 from components.desk import Desk
+from components.export.recorded import html_page
 from components.page import Page
 from components.theme import theme
 from components.widgets import host
@@ -83,10 +85,20 @@ def compose(runtime: "Future[Runtime]", entry: Entry | Named, record: Record | N
     return blocks
 
 
-def replay(file: Path, catalog: Catalog, runtime: "Future[Any]") -> gr.Blocks:
-    """The page over a record, with no model. Raises OSError, and `ExperimentError` for a file that is no record."""
+def read_record(file: Path) -> Record:
+    """The record in a file. Raises OSError, and `ExperimentError` for a file that is no record."""
     with file.open("rb") as opened:
-        record = record_from_bytes(opened.read(MAX_FILE_BYTES + 1))
+        return record_from_bytes(opened.read(MAX_FILE_BYTES + 1))
+
+
+def export(file: Path, html: Path, language: str) -> None:
+    """Write a record as one HTML file. Raises as `read_record` does, and ValueError where nothing was run."""
+    html.write_text(html_page(read_record(file), language), encoding="utf-8", newline="\n")
+
+
+def replay(file: Path, catalog: Catalog, runtime: "Future[Any]") -> gr.Blocks:
+    """The page over a record, with no model. Raises as `read_record` does."""
+    record = read_record(file)
     runtime.set_result(WithoutModel(record.facts, catalog))
     return compose(runtime, Named(record.facts.model_id, record.facts.title), record)
 
@@ -126,11 +138,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=None, help="port (default: the first free one from 7860)")
     parser.add_argument("--share", action="store_true", help="also make a public link through Gradio's tunnel")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="show a recorded run; no model is loaded")
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write a recorded run as one HTML file, and end")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="where --export writes it")
+    parser.add_argument("--language", choices=list(LANGUAGES), default=DEFAULT, help="of what --export writes")
     flags = parser.parse_args(arguments)
+    if (flags.export is None) != (flags.html is None):
+        parser.error("--export and --html belong together")
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     catalog = load_catalog()
     runtime: Future[Runtime] = Future()
     try:
+        if flags.export:
+            export(flags.export, flags.html, flags.language)
+            return 0
         settings = Settings.from_flags(flags)
         where = {"server_name": flags.host, "server_port": flags.port, "share": flags.share}
         if flags.replay:

@@ -46,8 +46,8 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
             ],
         ),
         "notice": rail.value(trouble),
-        "conversation": token_strip.value(conversation(view), selected=_selected(view)),
-        "timeline": token_strip.value(timeline(view), selected=_selected(view), legend=_legend(view)),
+        "conversation": token_strip.value(conversation(view), selected=selected(view)),
+        "timeline": token_strip.value(timeline(view), selected=selected(view), legend=legend(view)),
         "status": rail.value(recorded_badge(view) + status_stations(view) + checks(view)),
     }
     inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
@@ -90,12 +90,12 @@ def _drawn(panel: Panel, view: View, parts: Sequence[gr.HTML]) -> dict[str, Any]
     return dict(zip(names, panel.render(view), strict=True))
 
 
-def _selected(view: View) -> int | None:
+def selected(view: View) -> int | None:
     step = view.step
     return view.cursor.position if view.cursor.position is not None else (step.position if step else None)
 
 
-def _legend(view: View) -> list[tuple[str, str]]:
+def legend(view: View) -> list[tuple[str, str]]:
     tool = ["tool"] if view.trace and view.trace.experiment.tools else []
     roles = ("system", "user", "assistant", *tool, "scaffold")
     return [(role, words("page").text(f"legend:{role}")) for role in roles]

@@ -12,6 +12,7 @@ import gradio as gr
 
 from components.compose import form_values
 from components.copy import words
+from components.export.button import PageButton
 from components.frame import frame
 from components.panel import Panel, View
 from components.panel_column import PanelColumn
@@ -82,6 +83,7 @@ class Page:
                 model_title, label=self.say.text("model"), interactive=False, max_lines=1, elem_id="model"
             )
             self.records = RecordMenu()
+            self.page_button = PageButton(self.records)
 
     def _left(self, default: Experiment) -> None:
         gr.Markdown(f"## {self.say.text('conversation')}", elem_classes="panel-title")
@@ -152,6 +154,7 @@ class Page:
         self.back.click(self._plain(self.intents.back), self.visit, self.feed, **heavy)
         live = self.run_live.click(self._plain(self.intents.run_live), self.visit, self.feed, **heavy)
         live.then(self._refill, self.visit, [*self.form.values()], **light)
+        self.page_button.wire(self.intents, self.visit, self.feed, self.frame, **heavy)
         self.records.wire(self.intents, self.visit, self.feed, self.frame, self._refill, [*self.form.values()], **heavy)
         for button, by in ((self.left, -1), (self.right, 1)):
             move = functools.partial(self.intents.move, by=by)

@@ -19,7 +19,8 @@ DOWNLOAD = """(sent) => {
   if (!data) return;
   const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([bytes], { type: "application/gzip" }));
+  const type = name.endsWith(".html") ? "text/html" : "application/gzip";
+  link.href = URL.createObjectURL(new Blob([bytes], { type }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);

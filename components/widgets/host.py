@@ -21,7 +21,8 @@ import plotly
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap", "page")
+WIDGETS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap")
+SCRIPTS = (*WIDGETS, "page")
 BLOCK = 32  # also in assets/js/host.js
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 SHEETS = ("tokens", "page", "controls", "widgets")
@@ -54,6 +55,12 @@ def widget(
         js_on_load=f"window.decodescope.mount({json.dumps(name)}, element, props, trigger, watch, {settings})",
         apply_default_css=False,
     )
+
+
+def mounted(part: gr.HTML) -> tuple[str, dict[str, Any]]:
+    """The view that draws a widget, and its fixed values: what `widget` was given."""
+    name, _, options = str(part.js_on_load).removeprefix("window.decodescope.mount(").partition(", ")
+    return json.loads(name), json.loads(options.partition("watch, ")[2].removesuffix(")"))
 
 
 def feed(elem_id: str, label: str) -> gr.HTML:

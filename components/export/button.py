@@ -1,0 +1,74 @@
+"""The button that makes the HTML page of a run, or of the record in sight, in the record menu."""
+
+import base64
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import gradio as gr
+
+from components.copy import words
+from components.export.recorded import html_page
+from components.record_menu import DOWNLOAD, RecordMenu, Records
+from components.units import bytes_text
+from components.visit import Visit
+from engine.record import Record
+
+
+class PageButton:
+    """Adds itself to the menu, and takes the steps whose inside is wanted from its field."""
+
+    def __init__(self, menu: RecordMenu) -> None:
+        say = words("record_page")
+        self.menu = menu
+        with menu.more:
+            self.button = gr.Button(say.text("button"), elem_id="record-page", size="sm")
+            gr.Markdown(say.text("button_help"), elem_classes="panel-intro")
+
+    def wire(
+        self,
+        desk: Records,
+        visit: gr.State,
+        feed: gr.HTML,
+        show: Callable[[Visit], dict[str, Any]],
+        **options: Any,
+    ) -> None:
+        """`show` gives the feed's value, `options` go to the event."""
+
+        def make(now: Visit, steps: str) -> Iterator[list[Any]]:
+            if now.running or now.keeping:
+                now.notice = words("record").text("one_at_a_time")
+                yield ["", show(now)]
+                return
+            try:
+                for record in _records(desk, now, steps[:2_000]):
+                    if record is None:
+                        yield ["", show(now)]
+                        continue
+                    now.said = words("record_page").text("making")
+                    yield ["", show(now)]
+                    yield [_file(now, record), show(now)]
+            finally:  # also where the page closes
+                now.keeping = False
+            yield [gr.skip(), show(now)]
+
+        # A page takes seconds of the processor: one at a time, so that runs go on.
+        alone = options | {"concurrency_limit": 1, "concurrency_id": "export"}
+        made = self.button.click(make, [visit, self.menu.steps], [self.menu.sent, feed], **alone)
+        made.then(None, self.menu.sent, None, js=DOWNLOAD, api_visibility="private")
+
+
+def _records(desk: Records, visit: Visit, steps: str) -> Iterator[Record | None]:
+    """The record in sight as it is; else one that is made of the run, with None while it is."""
+    if visit.playing is not None:
+        yield visit.playing.playback.record
+        return
+    yield from desk.record(visit, steps)
+
+
+def _file(visit: Visit, record: Record) -> str:
+    """The file's name and its bytes as base64."""
+    data = html_page(record, visit.language).encode("utf-8")
+    visit.said = words("record_page").text("made", size=bytes_text(len(data)))
+    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return f"run-{moment}.html\n{base64.b64encode(data).decode('ascii')}"
