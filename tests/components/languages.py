@@ -57,7 +57,7 @@ def english() -> set[str]:
     files = [words_in("en", path.stem) for path in (FOLDER / "en").glob("*.md")]
     said = [text for file in files for text in (file.title, file.intro, *file.sections.values())]
     stretches = (max(re.split(r"\{[^}]*\}|\n", text), key=len).strip() for text in said)
-    return {stretch for stretch in stretches if len(stretch) >= 10 and " " in stretch}
+    return {stretch for stretch in stretches if re.search(r"[A-Za-z]{2,} [A-Za-z]{2,}", stretch)}
 
 
 def unmarked(text: str) -> str:
