@@ -52,12 +52,13 @@ window.decodescope = (() => {
       waiting = null;
       pass(parts);
     };
+    const ask = (wanted) => setTimeout(() => send({ language: wanted })); // not inside gradio's effect
     return {
       update(value) {
         for (const [property, all] of Object.entries(states)) Object.assign(all, value[property]);
         setStates();
         document.documentElement.lang = value.language; // gradio takes that of the browser
-        if (value.language !== language) send({ language: value.language });
+        if (value.language !== language) ask(value.language);
         language = value.language;
         pass(value.first);
         if (!waiting) setTimeout(passWaiting);
