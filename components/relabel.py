@@ -64,7 +64,9 @@ def wire(feed: gr.HTML, labels: Labels, names: gr.HTML, switch: gr.Radio, **opti
         language = asked if isinstance(asked, str) and asked in LANGUAGES else DEFAULT
         return [*labels.updates(language), language]
 
-    feed.select(relabel, None, [*labels.components, names, switch], **options)
+    # Of every output that ever showed progress gradio's page sets the state anew with each message from the server:
+    # two hundred of them would cost a run half of its speed.
+    feed.select(relabel, None, [*labels.components, names, switch], show_progress_on=names, **options)
 
 
 def _blocks(layout: gr.Blocks) -> list[Block]:
