@@ -99,6 +99,21 @@ def form_part(experiment: Experiment) -> dict[str, Any]:
     return data | {"system": system, "raw": experiment.prompt is not None}
 
 
+def unchanged(form: Mapping[str, Any], experiment: Experiment) -> bool:
+    """True where the form shows what `form_values` gives, as a browser gives it back: whole numbers of any size lose
+    their last digits there, and line ends become those of the browser.
+
+    Not every experiment can be composed of a form. What nobody changed is run as it is.
+    """
+    return all(_alike(form[name], shown) for name, shown in form_values(experiment).items())
+
+
+def _alike(now: Any, shown: Any) -> bool:
+    if isinstance(shown, str):
+        return "\n".join((now or "").splitlines()) == "\n".join(shown.splitlines())
+    return isinstance(now, int | float) and float(now) == float(shown)
+
+
 def transcript(trace: Trace) -> list[dict[str, str]]:
     """The messages up to the newest user message, each earlier answer as the assistant message it became."""
     experiment = trace.experiment

@@ -17,6 +17,7 @@ from components.panel import Panel, View
 from components.panel_column import PanelColumn
 from components.panels import PANELS
 from components.settings_form import SettingsForm
+from components.sharing import button as sharing
 from components.telling import say_to
 from components.visit import Visit
 from components.widgets import host, rail, token_strip
@@ -29,7 +30,7 @@ class Intents(Protocol):
 
     @property
     def ready(self) -> bool: ...
-    def open(self, session_id: str, language: str = ...) -> Visit: ...
+    def open(self, session_id: str, language: str = ..., link: str = ...) -> Visit: ...
     def view(self, visit: Visit) -> View: ...
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
     def run(self, visit: Visit, message: str, form: dict[str, Any]) -> Iterator[None]: ...
@@ -43,6 +44,7 @@ class Intents(Protocol):
     def edit(self, visit: Visit) -> None: ...
     def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
     def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]: ...
+    def link(self, visit: Visit, message: str, form: dict[str, Any]) -> str: ...
     def close(self, session_id: str) -> None: ...
 
 
@@ -86,6 +88,7 @@ class Page:
             self.model = gr.Textbox(
                 model_title, label=say.text("model"), interactive=False, max_lines=1, elem_id="model"
             )
+            self.link, self.said = sharing.build()
             self.language = language.build()
 
     def _left(self, default: Experiment) -> None:
@@ -132,7 +135,9 @@ class Page:
         asked = [self.visit, self.message, *self.form.values()]
         # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
         opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
-        self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
+        opened = self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
+        opened.then(self._restore, self.visit, [self.panels.tabs, *self.form.values()], **light)
+        sharing.wire(self.link, self.said, self.intents.link, asked, list(self.form), **light)
         language.wire(self.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, labels, self.labels, self.language, **light)
         self.blocks.unload(self._close)
@@ -176,8 +181,16 @@ class Page:
             speak(spoken)
             loading = rail.value([Station("", "", words("page").text("loading"))])
             yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={}, language=spoken)]
-        visit = self.intents.open(request.session_hash or "", spoken)
+        visit = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
+        if visit.station not in self.owner:  # a link names it, which may come from anywhere
+            visit.station = Visit().station
         yield [visit, self.frame(visit)]
+
+    def _restore(self, visit: Visit) -> list[Any]:
+        """What a link restores besides the feed: the open tab and the form."""
+        if not visit.refill:
+            return [gr.skip()] * (len(self.form) + 1)
+        return [gr.Tabs(selected=self.owner[visit.station].STATION), *self._refill(visit)]
 
     def _close(self, request: gr.Request) -> None:
         self.intents.close(str(request.session_hash))

@@ -6,6 +6,7 @@ from typing import Any
 from components.copy import DEFAULT
 from components.panel import Cursor
 from engine.experiment import Experiment
+from engine.link import Link
 
 
 @dataclass
@@ -26,3 +27,4 @@ class Visit:
     asked: Experiment | None = None  # what the grid is of, at its full length
     refill: bool = False  # the form is to show the settings of the run
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer
+    link: Link | None = None  # was opened, and the place it names was not reached yet
