@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, Protocol
 
 from components.copy import Words, speak, words
+from components.in_words import in_words
 from components.visit import Visit
 from engine.experiment import ExperimentError
 from engine.refusals import Refused, SessionGone
@@ -43,9 +44,10 @@ def telling(desk: Reopens, visit: Visit) -> Iterator[None]:
         try:
             desk.reopen(visit)
         except Refused as refused:  # no place is free, or the page has closed meanwhile
-            visit.notice = str(refused)
+            visit.notice = in_words(refused)
     except (ExperimentError, Refused) as refused:
-        visit.notice = str(refused)
+        speak(visit.language)
+        visit.notice = in_words(refused)
     except Exception as error:  # the person must be told, whatever it was; the log has the rest
         log.exception("an intent failed")
         visit.notice = say_to(visit).text("crashed", kind=type(error).__name__)

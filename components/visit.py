@@ -28,3 +28,4 @@ class Visit:
     refill: bool = False  # the form is to show the settings of the run
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer
     link: Link | None = None  # was opened, and the place it names was not reached yet
+    shared: str = ""  # the text of the newest link that was made

@@ -6,7 +6,6 @@ default, and `at`, the place, without the fields that have none. Nothing else is
 """
 
 import base64
-import binascii
 import json
 import re
 import zlib
@@ -16,6 +15,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from engine.experiment import Experiment, ExperimentError, decoded, first_error, parse_experiment
+from engine.said import said
 from engine.values import Value
 
 VERSION = 1
@@ -64,12 +64,27 @@ def link_to_text(link: Link) -> str:
     data |= {"at": place} if place else {}
     plain = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     if len(plain) > MAX_BYTES:
-        raise _no_room(f"a link holds at most {MAX_BYTES:,} bytes, this experiment has {len(plain):,}")
+        raise _refused(
+            "link_bytes",
+            "a link holds at most {limit:,} bytes, this experiment has {count:,}; save the run as a record instead",
+            limit=MAX_BYTES,
+            count=len(plain),
+        )
     if _values(data) > MAX_VALUES:
-        raise _no_room(f"a link holds at most {MAX_VALUES:,} values, this experiment has {_values(data):,}")
+        raise _refused(
+            "link_values",
+            "a link holds at most {limit:,} values, this experiment has {count:,}; save the run as a record instead",
+            limit=MAX_VALUES,
+            count=_values(data),
+        )
     linked = sealed(_deflated(plain))
     if len(linked) > MAX_CHARACTERS:
-        raise _no_room(f"a link has at most {MAX_CHARACTERS:,} characters, this would have {len(linked):,}")
+        raise _refused(
+            "link_characters",
+            "a link has at most {limit:,} characters, this one would have {count:,}; save the run as a record instead",
+            limit=MAX_CHARACTERS,
+            count=len(linked),
+        )
     return linked
 
 
@@ -77,20 +92,30 @@ def link_from_text(text: str, *, models: Collection[str], tools: Collection[str]
     """The inverse of `link_to_text`; nothing is run, loaded or asked for. Raises `ExperimentError` in plain words."""
     data = decoded(_inflated(_opened(text)))
     if not isinstance(data, dict):
-        raise ExperimentError("", "this link holds no experiment")
+        raise _refused("link_empty", "this link holds no experiment")
     if _values(data) > MAX_VALUES:
-        raise ExperimentError("", f"a link holds at most {MAX_VALUES:,} values, this one has {_values(data):,}")
+        raise _refused(
+            "link_too_many",
+            "a link holds at most {limit:,} values, this one has {count:,}",
+            limit=MAX_VALUES,
+            count=_values(data),
+        )
     place = data.pop("at", {})
     try:
         experiment = parse_experiment(data, models=models, tools=tools)
         if not isinstance(place, dict) or "experiment" in place:
-            raise ExperimentError("at", "a place is an object of its own fields")
+            raise ExperimentError("at", said("link_place", "a place is an object of its own fields"))
         return Link.model_validate({"experiment": experiment, **place})
     except ValidationError as error:
         refused = first_error(error)
     except ExperimentError as error:
         refused = error
-    raise ExperimentError("", f"this link holds an experiment that cannot be run here: {refused}") from None
+    raise _refused(
+        "link_experiment",
+        "this link holds an experiment that cannot be run here: {where}{reason}",
+        where=f"{refused.path}: " if refused.path else "",
+        reason=refused.message,
+    ) from None
 
 
 def sealed(packed: bytes) -> str:
@@ -102,17 +127,25 @@ def sealed(packed: bytes) -> str:
 def _opened(text: str) -> bytes:
     """The packed bytes of a link's text, checked to be all there."""
     if len(text) > MAX_CHARACTERS:
-        raise ExperimentError("", f"a link has at most {MAX_CHARACTERS:,} characters, this one has {len(text):,}")
+        raise _refused(
+            "link_too_long",
+            "a link has at most {limit:,} characters, this one has {count:,}",
+            limit=MAX_CHARACTERS,
+            count=len(text),
+        )
     version, point, body = text.partition(".")
     if not (point and re.fullmatch("[1-9][0-9]{0,5}", version)):
-        raise ExperimentError("", "this is no link that Decodescope has made")
+        raise _refused("link_foreign", "this is no link that Decodescope has made")
     if int(version) > VERSION:
-        raise ExperimentError(
-            "", f"this link was made by a newer Decodescope: its version is {int(version)}, here {VERSION} is read"
+        raise _refused(
+            "link_newer",
+            "this link was made by a newer Decodescope: its version is {version}, here {known} is read",
+            version=int(version),
+            known=VERSION,
         )
     try:
         whole = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):  # ValueError: not ASCII
+    except ValueError:  # also where it is not ASCII
         raise _damaged() from None
     if int.from_bytes(whole[:4], "big") != zlib.crc32(whole[4:]):
         raise _damaged()
@@ -133,18 +166,20 @@ def _inflated(packed: bytes) -> str:
     except (zlib.error, UnicodeDecodeError):
         raise _damaged() from None
     if text is None:
-        raise ExperimentError("", f"this link unpacks to more than the {MAX_BYTES:,} bytes that are allowed")
+        raise _refused(
+            "link_bomb", "this link unpacks to more than the {limit:,} bytes that are allowed", limit=MAX_BYTES
+        )
     if not unpacker.eof or unpacker.unused_data:
         raise _damaged()
     return text
 
 
 def _damaged() -> ExperimentError:
-    return ExperimentError("", "this link is damaged: a part of it is missing or was changed; ask for it again")
+    return _refused("link_damaged", "this link is damaged: a part of it is missing or was changed; ask for it again")
 
 
-def _no_room(reason: str) -> ExperimentError:
-    return ExperimentError("", f"{reason}; save the run as a record instead")
+def _refused(key: str, template: str, **values: Any) -> ExperimentError:
+    return ExperimentError("", said(key, template, **values))
 
 
 def _values(data: Any) -> int:
@@ -153,7 +188,7 @@ def _values(data: Any) -> int:
     while waiting:
         value, depth = waiting.pop()
         if depth > MAX_DEPTH:
-            raise ExperimentError("", "this link is nested too deeply to be an experiment")
+            raise _refused("link_nested", "this link is nested too deeply to be an experiment")
         count += len(value)
         parts = value.values() if isinstance(value, dict) else value
         waiting += [(part, depth + 1) for part in parts if isinstance(part, dict | list)]

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: Of the engine: numpy and pydantic only.
 LIGHT = {
-    *("values", "trace", "trace_json", "dialogue", "experiment", "facts", "link", "numerics", "refusals"),
+    *("values", "trace", "trace_json", "dialogue", "experiment", "facts", "link", "numerics", "refusals", "said"),
     "truncated",
 }
 SOURCES = sorted(

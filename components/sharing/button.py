@@ -16,7 +16,7 @@ PARAMETER = "run"
 #: Each link is copied once, also where it is the same again.
 _numbers = count(1)
 
-Link = Callable[[Visit, str, dict[str, Any]], str]
+Link = Callable[[Visit, str, dict[str, Any]], None]
 
 
 def build() -> tuple[gr.Button, gr.HTML]:
@@ -33,12 +33,12 @@ def wire(
     """`asked` are the visit, the message and the controls of the form, whose names are `form`."""
 
     def make(visit: Visit, message: str, *values: Any) -> dict[str, Any]:
-        text = link(visit, message, dict(zip(form, values, strict=True)))
+        link(visit, message, dict(zip(form, values, strict=True)))
         problem, visit.notice = visit.notice, ""
         say = words("sharing")
         return {
             "number": next(_numbers),
-            "text": text,
+            "text": visit.shared,
             "copied": say.text("copied"),
             "by_hand": say.text("by_hand"),
             "problem": problem,

@@ -35,16 +35,15 @@ class Sharing(ABC):
     @abstractmethod
     def _forget(self, visit: Visit) -> None: ...
 
-    def link(self, visit: Visit, message: str, form: dict[str, Any]) -> str:
-        """A link's text to what Run would run, with the settings and the message as they stand, and to what is looked
-        at; "" where there is none, and the notice says why.
+    def link(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
+        """Leave in `visit.shared` the text of a link to what Run would run, with the settings and the message as they
+        stand, and to what is looked at; where there can be none, the notice says why.
         """
-        text = ""
+        visit.shared = ""
         with telling(self, visit):
             found, view = self.next_run(visit, message, form), self.view(visit)
             place = looked_at(view, visit) | ({} if found.anew or found.says else step_looked_at(view))
-            text = link_to_text(Link(experiment=found.experiment, **place))
-        return text
+            visit.shared = link_to_text(Link(experiment=found.experiment, **place))
 
     def opened(self, visit: Visit, text: str) -> bool:
         """Open a link's text on a new page; False where it cannot be, and the notice says why."""

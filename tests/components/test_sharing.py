@@ -35,6 +35,12 @@ def text(desk: Desk, *, place: dict[str, Any] | None = None, **fields: Any) -> s
     return link_to_text(Link(experiment=experiment(desk, **fields), **(place or {})))
 
 
+def linked(desk: Desk, visit: Visit, message: str, values: dict[str, Any]) -> str:
+    desk.link(visit, message, values)
+    assert visit.notice == ""
+    return visit.shared
+
+
 def held(desk: Desk, link: str) -> Link:
     return link_from_text(link, models=[desk.default.model], tools=[])
 
@@ -99,8 +105,8 @@ def test_everything_that_changes_a_run_is_told_before_it_runs(desk: Desk) -> Non
     )
     assert said == (
         "This link holds an experiment: 3 messages, 2 further questions, always the best token, up to 1,000 tokens, "
-        "tools: clock, a grammar, a limit for the history, 1 token chosen by hand, control marks in messages are obeyed, "
-        "a mistake switched on. Nothing has been run yet. Press Run."
+        "tools: clock, a grammar, a limit for the history, 1 token chosen by hand, "
+        "control marks in messages are obeyed, a mistake switched on. Nothing has been run yet. Press Run."
     )
 
 
@@ -117,7 +123,7 @@ def test_the_same_link_gives_the_same_tokens_and_the_cursor_goes_where_it_says(d
     desk.select(visit, {"position": trace(desk, visit).steps(0)[2].position})
     desk.select(visit, {"layer": 1})
     visit.station = "sampling"
-    link = desk.link(visit, "", form(desk))
+    link = linked(desk, visit, "", form(desk))
     assert held(desk, link).step == 2
     opened = desk.open("another", link=link)
     assert opened.cursor.position is None
@@ -135,7 +141,7 @@ def test_the_same_link_gives_the_same_tokens_and_the_cursor_goes_where_it_says(d
 def test_a_prompt_position_is_restored_with_the_first_token(desk: Desk, visit: Visit) -> None:
     desk.step(visit, "", form(desk))
     desk.select(visit, {"position": 1})
-    opened = desk.open("another", link=desk.link(visit, "", form(desk)))
+    opened = desk.open("another", link=linked(desk, visit, "", form(desk)))
     desk.step(opened, "", shown(desk, opened))
     assert desk.view(opened).cursor.position == 1
 
@@ -143,7 +149,7 @@ def test_a_prompt_position_is_restored_with_the_first_token(desk: Desk, visit: V
 def test_all_turns_run_when_asked(desk: Desk, visit: Visit) -> None:
     run(desk, visit)
     run(desk, visit, "and the dog")
-    link = desk.link(visit, "", form(desk))
+    link = linked(desk, visit, "", form(desk))
     opened = desk.open("another", link=link)
     go(desk, opened)
     assert trace(desk, opened).turns == 2
@@ -154,12 +160,12 @@ def test_all_turns_run_when_asked(desk: Desk, visit: Visit) -> None:
 
 
 def test_a_link_holds_the_settings_and_the_message_as_they_stand(desk: Desk, visit: Visit) -> None:
-    changed = held(desk, desk.link(visit, "the bird", form(desk, temperature=0.5)))
+    changed = held(desk, linked(desk, visit, "the bird", form(desk, temperature=0.5)))
     assert changed.experiment.sampling.temperature == 0.5
     assert [message.content for message in changed.experiment.messages or ()] == ["the bird"]
     assert trace(desk, visit).experiment == desk.default
     run(desk, visit)
-    further = held(desk, desk.link(visit, "and then", form(desk)))
+    further = held(desk, linked(desk, visit, "and then", form(desk)))
     assert further.experiment.follow_ups == ("and then",)
     assert further.step is None
     assert trace(desk, visit).experiment.follow_ups == ()
@@ -169,7 +175,7 @@ def test_a_link_holds_nothing_that_came_of_the_run(desk: Desk, visit: Visit) -> 
     run(desk, visit)
     desk.look_up(visit, "a secret query")
     desk.ask(visit, "uncached")
-    data = json.loads(_inflated(_opened(desk.link(visit, "", form(desk)))))
+    data = json.loads(_inflated(_opened(linked(desk, visit, "", form(desk)))))
     place = data.pop("at")
     assert data == desk.default.model_dump(mode="json", exclude_defaults=True)
     assert set(place) <= {"turn", "step", "layer", "head", "station", "language"}
@@ -252,7 +258,7 @@ def test_a_place_that_is_not_there_is_left_alone(desk: Desk, page: Page) -> None
 
 def test_a_link_carries_the_language(desk: Desk, visit: Visit) -> None:
     visit.language = "zh"
-    assert desk.open("another", link=desk.link(visit, "", form(desk))).language == "zh"
+    assert desk.open("another", link=linked(desk, visit, "", form(desk))).language == "zh"
 
 
 def test_the_page_opens_with_the_station_of_the_link_and_fills_the_form(desk: Desk, page: Page) -> None:
