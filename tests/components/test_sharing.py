@@ -1,12 +1,14 @@
 """Links made and opened on the page's side of things, on a small random model without a browser."""
 
 import json
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from components.compose import form_values
+from components.copy import DEFAULT, speak
 from components.desk import Desk
 from components.page import Page
 from components.panels import PANELS
@@ -53,6 +55,13 @@ def shown(desk: Desk, visit: Visit) -> dict[str, Any]:
 def go(desk: Desk, visit: Visit, message: str = "", **changes: Any) -> None:
     for _ in desk.run(visit, message, shown(desk, visit) | changes):
         pass
+
+
+@pytest.fixture(autouse=True)
+def _in_english() -> Iterator[None]:
+    speak(DEFAULT)
+    yield
+    speak(DEFAULT)
 
 
 def test_opening_shows_the_experiment_and_runs_nothing(desk: Desk, llama) -> None:
