@@ -47,12 +47,12 @@ class Labels:
         """One update for each of `components`, and the value of the widget that names the others."""
         return [
             *(gr.update(**text) for text in self._texts[language]),
-            {"language": language, "names": self._names[language]},
+            {"names": self._names[language]},
         ]
 
 
 def build() -> gr.HTML:
-    """The widget that tells the page its language and the custom views their names."""
+    """The widget that tells the custom views what they are called."""
     return host.widget("labels", "labels", "")
 
 

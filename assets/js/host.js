@@ -56,6 +56,7 @@ window.decodescope = (() => {
       update(value) {
         for (const [property, all] of Object.entries(states)) Object.assign(all, value[property]);
         setStates();
+        document.documentElement.lang = value.language; // gradio takes that of the browser
         if (value.language !== language) send({ language: value.language });
         language = value.language;
         pass(value.first);
@@ -68,7 +69,6 @@ window.decodescope = (() => {
   // The labels in another language: gradio's own components get theirs by themselves, the custom views from here.
   views.labels = () => ({
     update(value) {
-      document.documentElement.lang = value.language;
       for (const [id, label] of Object.entries(value.names)) {
         names.set(id, label);
         renamed.get(id)?.(label);
