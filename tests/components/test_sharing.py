@@ -85,13 +85,10 @@ def test_opening_shows_the_experiment_and_runs_nothing(desk: Desk, llama) -> Non
 
 def test_the_notice_says_what_is_about_to_run_until_it_runs(desk: Desk, page: Page) -> None:
     opened = desk.open("visitor", link=text(desk, stop={"max_new_tokens": 9}))
-    notices = [entry[1:3] for entry in read(page.frame(opened)["first"]["notice"])["stations"]]
-    assert notices == [
-        [
-            "",
-            "This link holds an experiment: 1 message, temperature 1, up to 9 tokens. Nothing has been run yet. Press Run.",
-        ]
-    ]
+    (notice,) = read(page.frame(opened)["first"]["notice"])["stations"]
+    assert notice[2] == (
+        "This link holds an experiment: 1 message, temperature 1, up to 9 tokens. Nothing has been run yet. Press Run."
+    )
     desk.step(opened, "", shown(desk, opened))
     assert read(page.frame(opened)["first"]["notice"])["stations"] == []
 

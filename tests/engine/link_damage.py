@@ -1,4 +1,4 @@
-"""Ways to break a link: its text, its packed bytes, the JSON inside, its values; and bombs. The caller gives the seed."""
+"""Ways to break a link: its text, its packed bytes, the JSON inside, its values; and bombs, each made by a seed."""
 
 import json
 import random
