@@ -18,6 +18,13 @@ decodescope.views.sharing = (root, send, options) => {
     said.textContent = text;
     field.hidden = !address;
     field.value = address;
+    // Under its button, and within the page wherever the header has put that.
+    const button = root.closest("#header")?.querySelector("#link");
+    if (button) {
+      const left = Math.min(button.getBoundingClientRect().left, document.documentElement.clientWidth - box.offsetWidth - 10);
+      box.style.left = `${Math.max(left, 10) - root.getBoundingClientRect().left}px`;
+      box.style.top = `${button.getBoundingClientRect().bottom + 5 - root.getBoundingClientRect().top}px`;
+    }
     if (seconds) timer = setTimeout(() => (box.hidden = true), 1000 * seconds);
   };
   const copied = async (address) => {

@@ -89,7 +89,7 @@ def test_what_does_not_fit_says_both_numbers_and_offers_the_record(monkeypatch) 
     with pytest.raises(ExperimentError, match=f"at most {MAX_BYTES:,} bytes"):
         link_to_text(link(messages=[{"role": "user", "content": "x" * (MAX_BYTES + 1)}]))
     with pytest.raises(ExperimentError, match=f"at most {MAX_VALUES:,} values"):
-        link_to_text(link(follow_ups=["x"] * 100, forced=[{"step": 0, "token_id": 1}] * MAX_VALUES))
+        link_to_text(link(sampling={"suppress_tokens": [1] * 1_000}, forced=[{"step": 0, "token_id": 1}] * 1_100))
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,15 @@ def test_what_does_not_fit_says_both_numbers_and_offers_the_record(monkeypatch) 
 def test_a_place_is_checked_like_the_experiment(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="valid"):
         Link(experiment=link().experiment, **fields)
+
+
+def test_the_documents_name_every_field_and_their_example_runs() -> None:
+    section = (ROOT / "docs" / "api.md").read_text("utf-8").partition("## Link")[2].partition("## Trace")[0]
+    assert set(Link.model_fields) - {"experiment"} <= set(re.findall(r"`(\w+)`", section))
+    assert f"{MAX_CHARACTERS:,} characters" in section
+    assert f"{MAX_BYTES:,} bytes" in section
+    (example,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    exec(example, {})
 
 
 def test_opening_touches_no_file_no_network_and_no_model() -> None:
