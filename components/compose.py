@@ -54,7 +54,8 @@ def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[s
         experiment |= {"tool_choice": form["tool_choice"], "clock": form["clock"]}
         experiment["messages"] = system + [dict(message) for message in messages if message["role"] != "system"]
     else:
-        experiment["prompt"] = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+        asked = (message["content"] for message in reversed(messages) if message["role"] == "user")
+        experiment["prompt"] = next(asked, "")
     return _without_empty(experiment)
 
 

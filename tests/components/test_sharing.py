@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from components.compose import form_values
 from components.copy import DEFAULT, speak
@@ -20,6 +22,7 @@ from components.widgets.host import read
 from engine.experiment import Experiment
 from engine.link import Link, _inflated, _opened, link_from_text, link_to_text
 from tests.components.test_desk import desk, form, ids, run, trace, visit
+from tests.engine.random_experiments import experiments, places
 
 __all__ = ["desk", "visit"]  # fixtures
 
@@ -251,6 +254,24 @@ def test_a_new_start_forgets_where_the_link_wanted_to_go(desk: Desk) -> None:
     assert opened.link is None
     run(desk, opened)
     assert desk.view(opened).cursor.position is None
+
+
+@settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(experiments(), places(), st.sampled_from(["step", "edit", "back", "move", "new", "link", "raw"]))
+def test_whatever_a_valid_link_holds_the_page_stands(page: Page, desk: Desk, asked: Any, place: Any, then: str) -> None:
+    asked["model"] = desk.default.model
+    asked["stop"]["max_new_tokens"] = min(asked["stop"].get("max_new_tokens", 9), 9)
+    made = Link(experiment=Experiment.model_validate(asked), **place)
+    opened = desk.open("visitor", link=link_to_text(made))
+    assert "failed" not in opened.notice
+    assert opened.notice or trace(desk, opened).experiment == made.experiment
+    opened.station = opened.station if opened.station in page.owner else "prompt"
+    now = shown(desk, opened) | ({"use_template": False} if then == "raw" else {})
+    arguments = {"move": (1,), "edit": (), "back": ()}
+    getattr(desk, "step" if then == "raw" else then)(opened, *arguments.get(then, ("", now)))
+    assert "failed" not in opened.notice
+    assert page.frame(opened)
+    desk.close(opened.session_id)
 
 
 def test_a_place_that_is_not_there_is_left_alone(desk: Desk, page: Page) -> None:
