@@ -13,7 +13,6 @@ from components.compose import form_values
 from components.copy import DEFAULT, speak
 from components.desk import Desk
 from components.page import Page
-from components.panels import PANELS
 from components.sharing.button import text_in_address
 from components.sharing.contents import contents
 from components.transcript_strip import conversation
@@ -212,9 +211,8 @@ def test_what_a_form_cannot_hold_is_run_as_it_is(desk: Desk, fields: dict[str, A
     assert opened.notice == ""
     assert trace(desk, opened).experiment == experiment(desk, **fields)
     assert desk.view(opened).branches == ()
-    assert trace(desk, opened).events == desk.runtime.complete(experiment(desk, **fields)).events or ids(
-        desk, opened
-    ) == [step.token_id for step in desk.runtime.complete(experiment(desk, **fields)).steps(0)]
+    alone = desk.runtime.complete(experiment(desk, **fields))
+    assert ids(desk, opened) == [step.token_id for step in alone.steps(0)]
 
 
 @pytest.mark.parametrize(
@@ -302,11 +300,6 @@ def test_the_page_opens_with_the_station_of_the_link_and_fills_the_form(desk: De
 
 
 def test_a_parameter_of_any_kind_is_text() -> None:
-    request: Any = SimpleNamespace(query_params={"run": ""})
-    assert text_in_address(request) == ""
-    request.query_params = {}
-    assert text_in_address(request) == ""
-
-
-def test_there_are_panels_to_look_at() -> None:
-    assert len(PANELS) > 10
+    for given, read_as in (({"run": "x"}, "x"), ({"run": ""}, ""), ({}, "")):
+        request: Any = SimpleNamespace(query_params=given)
+        assert text_in_address(request) == read_as
