@@ -20,6 +20,7 @@ from gradio.events import api
 from starlette.middleware import Middleware
 
 from components.body_limit import BodyLimit
+from components.clients import Clients, client_of
 from components.copy import DEFAULT, LANGUAGES
 from components.desk import Desk
 from components.export.recorded import html_page
@@ -60,21 +61,24 @@ def compose(runtime: "Future[Runtime]", entry: Entry | Named, record: Record | N
         asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": entry.id}
         default = parse_experiment(asked, models=[entry.id])
     page = Page(Desk(runtime, default, record), default, entry.title)
+    clients = Clients(RUNS - 1)  # one lane is left for everyone else
 
-    def trace(experiment: dict[str, Any]) -> dict[str, Any]:
+    def trace(experiment: dict[str, Any], request: gr.Request) -> dict[str, Any]:
         """Run an experiment, given as JSON, to its end; the answer is its trace as JSON."""
         try:
-            return trace_to_json(runtime.result().complete(runtime.result().parse(experiment)))
+            with clients.run(client_of(request)):
+                return trace_to_json(runtime.result().complete(runtime.result().parse(experiment)))
         except (ExperimentError, Refused) as refused:
             raise gr.Error(str(refused), print_exception=False) from refused
 
-    def probe(experiment: dict[str, Any], name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def probe(experiment: dict[str, Any], name: str, arguments: dict[str, Any], request: gr.Request) -> dict[str, Any]:
         """Run an experiment, or take a trace with its ids; the answer is what the probe of that name shows, as JSON."""
         from engine.probe_json import answer_to_json
 
         try:
-            asked, result = runtime.result().ask(experiment, name, arguments)
-            return answer_to_json(name, entry.id, asked, result, max_values=MAX_VALUES)
+            with clients.run(client_of(request)):
+                asked, result = runtime.result().ask(experiment, name, arguments)
+                return answer_to_json(name, entry.id, asked, result, max_values=MAX_VALUES)
         except (ExperimentError, Refused) as refused:
             raise gr.Error(str(refused), print_exception=False) from refused
 

@@ -17,6 +17,7 @@ from benchmarks import (
     inside,
     page,
     panels_memory,
+    paths,
     start,
     transformer_lens,
     turns,
@@ -51,6 +52,7 @@ MEASUREMENTS: dict[str, tuple[Callable[[], list[Figure]], Callable[[], list[Figu
     "footprint": (lambda: footprint.measure(embedded()), lambda: footprint.measure(embedded(), steps=40)),
     "grid": (lambda: grid.measure(embedded()), lambda: grid.measure(embedded(), new_tokens=8, rounds=1)),
     "inside": (lambda: _inside(rounds=7), lambda: _inside(rounds=2)),
+    "paths": (lambda: paths.measure(embedded()), lambda: paths.measure(embedded(), rows=2, length=32)),
     "turns": (lambda: turns.measure(embedded()), lambda: turns.measure(embedded(), rounds=3)),
     "page": (page.measure, partial(page.measure, new_tokens=32)),
 }

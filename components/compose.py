@@ -54,7 +54,8 @@ def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[s
         experiment |= {"tool_choice": form["tool_choice"], "clock": form["clock"]}
         experiment["messages"] = system + [dict(message) for message in messages if message["role"] != "system"]
     else:
-        experiment["prompt"] = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+        asked = (message["content"] for message in reversed(messages) if message["role"] == "user")
+        experiment["prompt"] = next(asked, "")
     return _without_empty(experiment)
 
 
@@ -97,6 +98,21 @@ def form_part(experiment: Experiment) -> dict[str, Any]:
     data = experiment.model_dump(exclude={"messages", "prompt", "follow_ups", "forced"})
     system = [message.content for message in experiment.messages or () if message.role == "system"]
     return data | {"system": system, "raw": experiment.prompt is not None}
+
+
+def unchanged(form: Mapping[str, Any], experiment: Experiment) -> bool:
+    """True where the form shows what `form_values` gives, as a browser gives it back: whole numbers of any size lose
+    their last digits there, and line ends become those of the browser.
+
+    Not every experiment can be composed of a form. What nobody changed is run as it is.
+    """
+    return all(_alike(form[name], shown) for name, shown in form_values(experiment).items())
+
+
+def _alike(now: Any, shown: Any) -> bool:
+    if isinstance(shown, str):
+        return "\n".join((now or "").splitlines()) == "\n".join(shown.splitlines())
+    return isinstance(now, int | float) and float(now) == float(shown)
 
 
 def transcript(trace: Trace) -> list[dict[str, str]]:

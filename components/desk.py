@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from components.branching import Branching
 from components.choices import about, chosen, positions
 from components.compare.panel import chosen as compared
-from components.compose import answered, compose, form_part, transcript
+from components.compose import compose, transcript
 from components.context.ways import every_way
 from components.copy import DEFAULT, words
-from components.editing import edited
+from components.next_run import NextRun, next_run, waiting
 from components.panel import View
 from components.playing import Player, live_only
 from components.recording import Recording
+from components.sharing.intents import Sharing
+from components.sharing.place import land
 from components.telling import telling, told
 from components.visit import Visit
 from engine.experiment import Experiment
@@ -36,7 +38,7 @@ OF_A_STEP_MADE = frozenset({"distribution"})
 RAW_TOKENS = 40
 
 
-class Desk(Branching, Player, Recording):
+class Desk(Branching, Player, Recording, Sharing):
     """The intents of `components.page.Intents` over one runtime; the visit says whose session is meant."""
 
     def __init__(self, runtime: "Future[Runtime]", default: Experiment, record: Record | None = None) -> None:
@@ -54,13 +56,20 @@ class Desk(Branching, Player, Recording):
         """False while the model is being loaded."""
         return self._runtime.done()
 
-    def open(self, session_id: str, language: str = DEFAULT) -> Visit:
-        """A new page: the default experiment, rendered and prefilled, waits for the first Step; or a record."""
+    def open(self, session_id: str, language: str = DEFAULT, link: str = "") -> Visit:
+        """A new page: the default experiment, rendered and prefilled, waits for the first Step; or a record.
+
+        A link waits as it is; one that cannot be opened leaves the default, and the notice says why.
+        """
         visit = Visit(session_id, language)
+        if link and self.opened(visit, link):
+            return visit
+        refused = visit.notice
         with telling(self, visit):
             if self._record:
                 self.play(visit, self._record)
             self.reopen(visit)
+        visit.notice = visit.notice or refused
         return visit
 
     def view(self, visit: Visit) -> View:
@@ -72,6 +81,7 @@ class Desk(Branching, Player, Recording):
             branches = self.runtime.branches(visit.session_id) if visit.session_id else ()
         except SessionGone:
             trace, branches = None, ()
+        land(visit, trace)
         return View(
             facts=self.runtime.facts,
             trace=trace,
@@ -209,7 +219,7 @@ class Desk(Branching, Player, Recording):
     def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None:
         """Begin anew; with `branch` what was there is kept as one."""
         self.runtime.start(visit.session_id, experiment, branch=branch)
-        visit.editing = visit.playing = None
+        visit.editing = visit.playing = visit.link = None
         visit.looked.clear()
         self._forget(visit)
         self.runtime.prepare(visit.session_id)
@@ -244,48 +254,30 @@ class Desk(Branching, Player, Recording):
         visit.probed.clear()
 
     def _go_on(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
-        """Make the run ready for its next token: new settings start the answer again, a message opens a turn."""
+        """Make the run ready for its next token."""
         if visit.playing:
             self.leave(visit, message, form)
             return
-        trace = self._trace(visit)
-        history = transcript(trace)
-        asked = self._experiment(form, history)
-        changed = form_part(asked) != form_part(trace.experiment)
-        said = {"role": "user", "content": message}
-        stopped = trace.stopped(trace.turns - 1)
-        waiting = self._waiting(trace)
         visit.cursor = replace(visit.cursor, position=None)
-        if visit.editing is not None and message.strip():
-            messages = edited(self.view(visit), visit.editing, message)
-            self._start(visit, self._experiment(form, messages), branch=True)
-        elif not message.strip():
-            if changed:
-                self._start(visit, asked, branch=True)
-            elif self._ended(trace):
-                raise Refused(words("page").text("nothing_to_do"))
-        elif asked.prompt is not None or not trace.steps(0):
-            self._start(visit, self._experiment(form, [said]), branch=True)
-        elif stopped is None or trace.calling:
-            raise Refused(words("page").text("answer_first"))
-        elif stopped.reason == "error":
-            self._start(visit, self._experiment(form, [*history[:-1], said]), branch=True)
-        elif changed or waiting not in (None, message):
-            self._start(visit, self._experiment(form, [*answered(trace), said]), branch=True)
-        elif waiting is None:
+        found = self.next_run(visit, message, form)
+        if found.anew:
+            self._start(visit, found.experiment, branch=True)
+        elif found.says:
             self.runtime.say(visit.session_id, message)
             self._forget(visit)
+        elif not message.strip() and self._ended(self._trace(visit)):
+            raise Refused(words("page").text("nothing_to_do"))
+
+    def next_run(self, visit: Visit, message: str, form: dict[str, Any]) -> NextRun:
+        """What Step and Run go on with."""
+        self._trace(visit)  # raises where there is none
+        return next_run(self.view(visit), visit.editing, message, form, self._experiment)
 
     def _ended(self, trace: Trace) -> bool:
         """True when no further token can come: the newest turn has stopped for good."""
         stopped = trace.stopped(trace.turns - 1)
-        going = trace.calling or self._waiting(trace) is not None
+        going = trace.calling or waiting(trace) is not None
         return stopped is not None and stopped.reason != "cancelled" and not going
-
-    @staticmethod
-    def _waiting(trace: Trace) -> str | None:
-        """A message that was taken while its turn has not begun: its run was refused, as too many were under way."""
-        return next(iter(trace.experiment.follow_ups[trace.answered(trace.turns - 1) :]), None) if trace.turns else None
 
     def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
         return self.runtime.parse(compose(form, model=self.runtime.facts.model_id, messages=messages))

@@ -13,6 +13,8 @@ def message_to_edit(view: View) -> tuple[int, str]:
     assert view.trace is not None
     messages = transcript(view.trace)
     own = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    if not own:  # an experiment from outside may hold none
+        raise Refused(words("page").text("edit_gone"))
     index = _selected(view)
     if index not in own:
         index = own[-1]

@@ -10,6 +10,7 @@ from components.copy import speak, words
 from components.heading import heading_of
 from components.panel import Panel, View
 from components.panels import CHAT, INSIDE, TOKEN
+from components.sharing.contents import contents
 from components.status import failure
 from components.status import stations as status_stations
 from components.transcript_strip import conversation, timeline
@@ -27,6 +28,8 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     """
     speak(visit.language)
     trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
+    if visit.link is not None and view.trace is not None and not view.trace.events:
+        trouble.append(Station("link", "", contents(view.trace.experiment), "", "accent"))
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
     trouble += [Station("said", "", visit.said, "", "accent")] if visit.said else []

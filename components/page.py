@@ -20,6 +20,7 @@ from components.panel_column import PanelColumn
 from components.panels import PANELS
 from components.record_menu import RecordMenu, Records
 from components.settings_form import SettingsForm
+from components.sharing import button as sharing
 from components.telling import say_to
 from components.visit import Visit
 from components.widgets import host, rail, token_strip
@@ -34,7 +35,7 @@ class Intents(Records, Protocol):
 
     @property
     def ready(self) -> bool: ...
-    def open(self, session_id: str, language: str = ...) -> Visit: ...
+    def open(self, session_id: str, language: str = ..., link: str = ...) -> Visit: ...
     def view(self, visit: Visit) -> View: ...
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
     def run(self, visit: Visit, message: str, form: dict[str, Any]) -> Iterator[None]: ...
@@ -49,6 +50,7 @@ class Intents(Records, Protocol):
     def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
     def run_live(self, visit: Visit) -> None: ...
     def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]: ...
+    def link(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
     def close(self, session_id: str) -> None: ...
 
 
@@ -95,6 +97,7 @@ class Page:
             self.model = gr.Textbox(
                 model_title, label=say.text("model"), interactive=False, max_lines=1, elem_id="model"
             )
+            self.link, self.said = sharing.build()
             self.records = RecordMenu()
             self.page_button = PageButton(self.records)
             self.language = language.build()
@@ -151,8 +154,9 @@ class Page:
         asked = [self.visit, self.message, *self.form.values()]
         # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
         opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
-        loaded = self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
-        loaded.then(self._refill, self.visit, [*self.form.values()], **light)
+        opened = self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
+        opened.then(self._restore, self.visit, [self.panels.tabs, *self.form.values()], **light)
+        sharing.wire(self.link, self.said, self.intents.link, asked, list(self.form), **light)
         language.wire(self.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, self.labels, self.names, self.language, **light)
         self.blocks.unload(self._close)
@@ -200,8 +204,16 @@ class Page:
             speak(spoken)
             loading = rail.value([Station("", "", words("page").text("loading"))])
             yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={}, language=spoken)]
-        visit = self.intents.open(request.session_hash or "", spoken)
+        visit = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
+        if visit.station not in self.owner:  # a link names it, which may come from anywhere
+            visit.station = Visit().station
         yield [visit, self.frame(visit)]
+
+    def _restore(self, visit: Visit) -> list[Any]:
+        """What a link restores besides the feed: the open tab and the form."""
+        if not visit.refill:
+            return [gr.skip()] * (len(self.form) + 1)
+        return [gr.Tabs(selected=self.owner[visit.station].STATION), *self._refill(visit)]
 
     def _close(self, request: gr.Request) -> None:
         self.intents.close(str(request.session_hash))

@@ -8,6 +8,7 @@ from components.copy import words
 from components.panel import View
 from components.visible import visible_bytes
 from components.widgets.token_strip import Chip, Group
+from engine.experiment import Experiment
 from engine.trace import Rendered, Stepped, Stopped
 
 #: Positions at either end of a long context that are a chip of their own. A message of 200,000 characters can be as
@@ -19,7 +20,7 @@ def conversation(view: View) -> list[Group]:
     """One group a message, its tokens as running text; the answer of the selected turn grows at the end."""
     rendered = view.rendered
     if rendered is None:
-        return []
+        return _planned(view.trace.experiment) if view.trace is not None else []
     groups = [_message(rendered, index) for index, span in enumerate(rendered.spans) if span.kind == "content"]
     if view.steps and view.trace is not None:
         groups.append(_answer(view.steps, view.trace.stopped(view.cursor.turn)))
@@ -70,6 +71,15 @@ def flowing(pieces: Iterable[bytes]) -> list[str]:
     if texts:
         texts[-1] += decoder.decode(b"", final=True)
     return texts
+
+
+def _planned(experiment: Experiment) -> list[Group]:
+    """What was asked for and not rendered yet: the messages as they are, without tokens or positions."""
+    messages = [(str(message.role), str(message.role), message.content) for message in experiment.messages or ()]
+    messages += [("user", "user", experiment.prompt)] if experiment.prompt is not None else []
+    later = words("sharing").text("to_follow")
+    messages += [(later, "user", text) for text in experiment.follow_ups]
+    return [_text_group([Chip(text=text, position=-1, role=role)], label, role) for label, role, text in messages]
 
 
 def _message(rendered: Rendered, index: int) -> Group:

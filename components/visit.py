@@ -6,6 +6,7 @@ from typing import Any
 from components.copy import DEFAULT
 from components.panel import Cursor
 from engine.experiment import Experiment
+from engine.link import Link
 
 
 @dataclass
@@ -30,3 +31,5 @@ class Visit:
     playing: Any = None  # the record that is shown in the place of the run, with how far it is
     looked: dict[str, Any] = field(default_factory=dict)  # answers about this run, newest last
     keeping: bool = False  # a record is being made
+    link: Link | None = None  # was opened, and the place it names was not reached yet
+    shared: str = ""  # the text of the newest link that was made

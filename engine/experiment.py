@@ -49,6 +49,7 @@ __all__ = [
     "Sampling",
     "Stop",
     "decoded",
+    "first_error",
     "parse_experiment",
     "replace_lone_surrogates",
 ]
@@ -233,7 +234,7 @@ def parse_experiment(
     try:
         experiment = Experiment.model_validate(data)
     except ValidationError as error:
-        raise _first_error(error) from None
+        raise first_error(error) from None
     if experiment.model not in models:
         allowed = ", ".join(sorted(models))
         raise ExperimentError("model", f"unknown model {short(experiment.model)}; allowed: {allowed}")
@@ -266,7 +267,7 @@ def _check_size(data: Any) -> None:
         raise ExperimentError("", f"an experiment has at most {MAX_JSON_BYTES:,} bytes, this has more")
 
 
-def _first_error(error: ValidationError) -> ExperimentError:
+def first_error(error: ValidationError) -> ExperimentError:
     """The first error of pydantic as one line: a path, and what is allowed there."""
     detail = error.errors(include_url=False)[0]
     # Union branches appear in the location as type expressions; they are no part of the user's path.

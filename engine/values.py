@@ -83,7 +83,7 @@ MessageText = Annotated[str, StringConstraints(max_length=200_000), _Cleaned]
 StopText = Annotated[str, StringConstraints(min_length=1, max_length=200), _Cleaned]
 BadWord = Annotated[str, StringConstraints(min_length=1, max_length=100), _Cleaned]
 GrammarSource = Annotated[str, StringConstraints(min_length=1, max_length=20_000), _Cleaned]
-ClockTime = Annotated[str, StringConstraints(max_length=40), AfterValidator(_moment)]
+ClockTime = Annotated[str, StringConstraints(max_length=40), _Cleaned, AfterValidator(_moment)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 

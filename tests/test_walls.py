@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: Of the engine: numpy and pydantic only.
 LIGHT = {
-    *("answers", "dialogue", "exact_json", "experiment", "facts", "numerics", "playback", "questions", "record"),
-    *("record_check", "refusals", "said", "trace", "trace_check", "trace_json", "truncated", "values"),
+    *("answers", "dialogue", "exact_json", "experiment", "facts", "link", "numerics", "playback", "questions"),
+    *("record", "record_check", "refusals", "said", "trace", "trace_check", "trace_json", "truncated", "values"),
 }
 SOURCES = sorted(
     path for folder in ("engine", "components", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")

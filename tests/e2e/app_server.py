@@ -21,7 +21,7 @@ ONE_CORE = {"OMP_NUM_THREADS": "1"}  # the browser needs the other
 
 @contextmanager
 def started() -> Iterator[str]:
-    """The app's address. At the end the app must have logged no error of its own."""
+    """The app's address. At the end the app must have logged no error of its own, and no address that holds a link."""
     port = _free_port()
     address = f"http://127.0.0.1:{port}/"
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
@@ -40,6 +40,7 @@ def started() -> Iterator[str]:
             app.terminate()
             app.wait(30)
         assert "Traceback" not in _read(log), _read(log)
+        assert "run=" not in _read(log), _read(log)
 
 
 def call(address: str, experiment: dict[str, Any], *, timeout: float = 60) -> tuple[str, Any]:

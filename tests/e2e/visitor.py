@@ -26,14 +26,17 @@ def eventually(condition: Callable[[], Any], what: str = "it", seconds: float = 
 
 
 class Visitor:
-    """One fresh visitor, whose page shows the default experiment, rendered and waiting for its first token."""
+    """One fresh visitor, whose page shows the default experiment, rendered and waiting for its first token.
 
-    def __init__(self, watched: Watched) -> None:
+    `shows` is what to wait for on a page that opens otherwise.
+    """
+
+    def __init__(self, watched: Watched, *, shows: str = "#timeline .t") -> None:
         self.watched = watched
         self.page = watched.page
         self.page.set_default_timeout(1000 * PATIENCE)
         self._unfolded = False
-        eventually(lambda: self.texts("#timeline .t"), "the first prompt")
+        eventually(lambda: self.texts(shows), "the first prompt")
         self.page.evaluate(COUNT_RUNS)
 
     # What is done.

@@ -1,0 +1,36 @@
+"""What a link is about to run, in one sentence."""
+
+from functools import reduce
+
+from components.copy import words
+from engine.experiment import Experiment
+
+
+def contents(experiment: Experiment) -> str:
+    """What the experiment holds, before anything of it is run."""
+    say = words("sharing")
+    sampling = experiment.sampling
+    parts = [
+        _counted("messages", len(experiment.messages)) if experiment.messages else say.text("raw"),
+        say.text("greedy") if sampling.greedy else say.text("temperature", temperature=f"{sampling.temperature:g}"),
+        say.text("length", count=experiment.stop.max_new_tokens),
+    ]
+    if experiment.follow_ups:
+        parts.insert(1, _counted("follow_ups", len(experiment.follow_ups)))
+    if experiment.tools:
+        parts.append(say.text("tools", names=", ".join(experiment.tools)))
+    if experiment.grammar:
+        parts.append(say.text("grammar"))
+    if experiment.context.strategy != "none":
+        parts.append(say.text("strategy"))
+    if experiment.forced:
+        parts.append(_counted("forced", len(experiment.forced)))
+    if experiment.obey_marks_in_content:
+        parts.append(say.text("obeys"))
+    if experiment.mistake:
+        parts.append(say.text("mistake"))
+    return say.text("holds", parts=reduce(lambda first, second: say.text("and", first=first, second=second), parts))
+
+
+def _counted(key: str, count: int) -> str:
+    return words("sharing").text(key if count != 1 else f"{key}_1", count=count)

@@ -1,0 +1,71 @@
+"""Links out and in: the run in sight becomes one, and one becomes the run that waits for Run."""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from components.compose import TOOLS
+from components.copy import LANGUAGES, words
+from components.next_run import NextRun
+from components.panel import View
+from components.sharing.place import look, looked_at, step_looked_at
+from components.telling import telling
+from components.visit import Visit
+from engine.experiment import Experiment
+from engine.link import Link, link_from_text, link_to_text
+from engine.refusals import Refused
+
+if TYPE_CHECKING:
+    from engine.runtime import Runtime
+
+
+class Sharing(ABC):
+    """The part of the desk that makes and opens links; how a run goes on is the desk's own."""
+
+    default: Experiment
+
+    @property
+    @abstractmethod
+    def runtime(self) -> "Runtime": ...
+    @abstractmethod
+    def view(self, visit: Visit) -> View: ...
+    @abstractmethod
+    def reopen(self, visit: Visit) -> None: ...
+    @abstractmethod
+    def next_run(self, visit: Visit, message: str, form: dict[str, Any]) -> NextRun: ...
+    @abstractmethod
+    def _forget(self, visit: Visit) -> None: ...
+
+    def link(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
+        """Leave in `visit.shared` the text of a link to what Run would run, with the settings and the message as they
+        stand, and to what is looked at; where there can be none, the notice says why.
+        """
+        visit.shared = ""
+        with telling(self, visit):
+            found, view = self.next_run(visit, message, form), self.view(visit)
+            place = looked_at(view, visit) | ({} if found.anew or found.says else step_looked_at(view))
+            visit.shared = link_to_text(Link(experiment=found.experiment, **place))
+
+    def opened(self, visit: Visit, text: str) -> bool:
+        """Open a link's text on a new page; False where it cannot be, and the notice says why."""
+        with telling(self, visit):
+            models = {self.runtime.facts.model_id, *self.runtime.catalog.loadable_ids}
+            link = link_from_text(text, models=models, tools=TOOLS)
+            visit.session_id = self.runtime.open(visit.session_id or None)
+            self.open_link(visit, link)
+        return not visit.notice
+
+    def open_link(self, visit: Visit, link: Link) -> None:
+        """The link's experiment takes the place of the run, the form follows; no forward is run before a person asks.
+
+        Raises `Refused` or `ExperimentError`, and then all is as it was.
+        """
+        wanted, loaded = link.experiment.model, self.runtime.facts.model_id
+        if wanted != loaded:
+            raise Refused(words("sharing").text("other_model", wanted=wanted, loaded=loaded))
+        self.runtime.start(visit.session_id, link.experiment)
+        if link.language in LANGUAGES:
+            visit.language = link.language
+        visit.editing = visit.grid = None
+        self._forget(visit)
+        look(self.view(visit), visit, link)
+        visit.link, visit.refill = link, True
