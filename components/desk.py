@@ -39,7 +39,7 @@ RAW_TOKENS = 40
 
 
 class Desk(Branching, Player, Recording, Sharing):
-    """The intents of `components.page.Intents` over one runtime; the visit says whose session is meant."""
+    """The intents of `components.intents.Intents` over one runtime; the visit says whose session is meant."""
 
     def __init__(self, runtime: "Future[Runtime]", default: Experiment, record: Record | None = None) -> None:
         self._runtime = runtime

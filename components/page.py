@@ -6,7 +6,7 @@ It turns what a person does into calls of `Intents` and what those answer into n
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import gradio as gr
 
@@ -15,10 +15,11 @@ from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak, words
 from components.export.button import PageButton
 from components.frame import frame
-from components.panel import Panel, View
+from components.intents import Intents
+from components.panel import Panel
 from components.panel_column import PanelColumn
 from components.panels import PANELS
-from components.record_menu import RecordMenu, Records
+from components.record_menu import RecordMenu
 from components.settings_form import SettingsForm
 from components.sharing import button as sharing
 from components.telling import say_to
@@ -28,30 +29,6 @@ from components.widgets.rail import Station
 from engine.experiment import Experiment
 
 log = logging.getLogger(__name__)
-
-
-class Intents(Records, Protocol):
-    """What a person can ask for. Each call changes the visit, or the engine's run behind it."""
-
-    @property
-    def ready(self) -> bool: ...
-    def open(self, session_id: str, language: str = ..., link: str = ...) -> Visit: ...
-    def view(self, visit: Visit) -> View: ...
-    def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
-    def run(self, visit: Visit, message: str, form: dict[str, Any]) -> Iterator[None]: ...
-    def stop(self, visit: Visit) -> None: ...
-    def back(self, visit: Visit) -> None: ...
-    def new(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
-    def select(self, visit: Visit, key: dict[str, Any]) -> None: ...
-    def move(self, visit: Visit, by: int) -> None: ...
-    def look_up(self, visit: Visit, text: str, field: str = "query") -> None: ...
-    def ask(self, visit: Visit, probe: str) -> None: ...
-    def edit(self, visit: Visit) -> None: ...
-    def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
-    def run_live(self, visit: Visit) -> None: ...
-    def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]: ...
-    def link(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
-    def close(self, session_id: str) -> None: ...
 
 
 #: Events that may wait for the model at once, and pages that may open at once; the server has 40 threads in all.
@@ -314,7 +291,3 @@ class Page:
 def _sent(event: gr.EventData) -> dict[str, Any]:
     """What a widget sent with its event. It comes from the browser, so it may be anything."""
     return event._data if isinstance(event._data, dict) else {}
-
-
-def _stations(panels: Sequence[Panel], view: View) -> list[Station]:
-    return [station for panel in panels for station in panel.stations(view)]

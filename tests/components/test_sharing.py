@@ -300,6 +300,6 @@ def test_the_page_opens_with_the_station_of_the_link_and_fills_the_form(desk: De
 
 
 def test_a_parameter_of_any_kind_is_text() -> None:
-    for given, read_as in (({"run": "x"}, "x"), ({"run": ""}, ""), ({}, "")):
-        request: Any = SimpleNamespace(query_params=given)
+    for asked, read_as in (({"run": "x"}, "x"), ({"run": ""}, ""), ({}, "")):
+        request: Any = SimpleNamespace(query_params=asked)
         assert text_in_address(request) == read_as
