@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from engine.answers.grid import GridResult
 from engine.asking import answer, check
 from engine.branches import Branch
 from engine.catalog import Catalog
@@ -13,7 +14,7 @@ from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
 from engine.prefix_registry import PrefixRegistry
-from engine.probes.grid import Grid, GridResult
+from engine.probes.grid import Grid
 from engine.probes.table import PROBES
 from engine.recorded import is_trace, parse_trace, replayed
 from engine.refusals import Refused

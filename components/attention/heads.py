@@ -5,18 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from components.attention.seen import Seen, head_names, place
+from components.attention.seen import head_names, place
 from components.copy import words
 from components.panel import FIGURES, Cursor
 from components.units import probability_text
 from components.widgets import heatmap, table
 from components.widgets.table import Cell, Column
+from engine.answers.attention import AttentionAt
 
 #: Positions beside each other in the picture of a layer's heads: the first one and the newest.
 MAX_COLUMNS = 256
 
 
-def figures_value(seen: Seen, chosen: str) -> dict[str, Any]:
+def figures_value(seen: AttentionAt, chosen: str) -> dict[str, Any]:
     """The figures that the map can show, of the selected head, its layer and the whole model."""
     say = words("attention")
     columns = [
@@ -34,7 +35,7 @@ def figures_value(seen: Seen, chosen: str) -> dict[str, Any]:
     return table.value(columns, rows, selected=FIGURES.index(chosen), key=keys, caption=say.text("figures_said"))
 
 
-def map_value(seen: Seen, cursor: Cursor) -> dict[str, Any]:
+def map_value(seen: AttentionAt, cursor: Cursor) -> dict[str, Any]:
     """One figure of every head: rows are heads, columns layers."""
     say = words("attention")
     matrix = getattr(seen.figures, cursor.figure).T
@@ -54,7 +55,7 @@ def map_value(seen: Seen, cursor: Cursor) -> dict[str, Any]:
     )
 
 
-def shown_columns(seen: Seen) -> list[int]:
+def shown_columns(seen: AttentionAt) -> list[int]:
     """Columns of the layer's weights that the picture has room for: the first, and the newest."""
     columns = seen.weights.shape[1]
     if columns <= MAX_COLUMNS:
@@ -62,7 +63,7 @@ def shown_columns(seen: Seen) -> list[int]:
     return [0, *range(columns - MAX_COLUMNS + 1, columns)]
 
 
-def weights_value(seen: Seen, tokens: Sequence[bytes]) -> dict[str, Any]:
+def weights_value(seen: AttentionAt, tokens: Sequence[bytes]) -> dict[str, Any]:
     """The weights of all heads of the layer: rows are heads, columns the positions looked at."""
     say = words("attention")
     columns = shown_columns(seen)
@@ -82,7 +83,7 @@ def weights_value(seen: Seen, tokens: Sequence[bytes]) -> dict[str, Any]:
     )
 
 
-def kinds_value(seen: Seen) -> dict[str, Any]:
+def kinds_value(seen: AttentionAt) -> dict[str, Any]:
     """Each head of the layer, its kind and the figures that decided it."""
     say = words("attention")
     columns = [

@@ -5,25 +5,26 @@ from typing import Any
 
 import numpy as np
 
-from components.attention.seen import Matrix, ask, place
+from components.attention.seen import ask, place
 from components.copy import words
 from components.panel import View
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
+from engine.answers.attention_matrix import AttentionMatrix
 
 
-def asked_matrix(view: View) -> Matrix | None:
+def asked_matrix(view: View) -> AttentionMatrix | None:
     """What was asked for; of its layer the selected head, whose queries and keys are at hand."""
-    matrix: Matrix | None = view.results.get("attention_matrix")
+    matrix: AttentionMatrix | None = view.results.get("attention_matrix")
     if matrix is None or (matrix.turn, matrix.layer) != (view.cursor.turn, view.cursor.layer):
         return matrix
     if matrix.head == view.cursor.head or view.probe is None:
         return matrix
-    moved: Matrix = ask(view, "attention_matrix", position=matrix.last)
+    moved: AttentionMatrix = ask(view, "attention_matrix", position=matrix.last)
     return moved
 
 
-def matrix_values(view: View, matrix: Matrix | None, tokens: Sequence[bytes], position: int) -> list[Any]:
+def matrix_values(view: View, matrix: AttentionMatrix | None, tokens: Sequence[bytes], position: int) -> list[Any]:
     """A remark, and the picture or None."""
     say = words("attention")
     if matrix is None or matrix.turn != view.cursor.turn:

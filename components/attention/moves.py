@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from components.attention.seen import Seen
 from components.copy import words
 from components.units import probability_text
 from components.visible import visible_bytes
 from components.widgets import table
 from components.widgets.table import Cell, Column
+from engine.answers.attention import AttentionAt
 
 #: Positions with a row of their own: those that get most, and the newest of the hidden ones.
 TOP = 10
@@ -20,7 +20,7 @@ HIDDEN = 3
 Row = tuple[list[Cell | str], dict[str, int]]
 
 
-def moves_value(seen: Seen, tokens: Sequence[bytes]) -> dict[str, Any]:
+def moves_value(seen: AttentionAt, tokens: Sequence[bytes]) -> dict[str, Any]:
     """The heaviest positions, the others summed, what the masks hide, and the sum."""
     say, moves = words("attention"), seen.moves
     scaled = "col_scaled" if moves.softcap is None else "col_capped"
@@ -58,7 +58,7 @@ def moves_value(seen: Seen, tokens: Sequence[bytes]) -> dict[str, Any]:
     )
 
 
-def _row(seen: Seen, index: int, tokens: Sequence[bytes]) -> Row:
+def _row(seen: AttentionAt, index: int, tokens: Sequence[bytes]) -> Row:
     say, moves, position = words("attention"), seen.moves, seen.first + index
     reason = moves.hidden_by[index]
     masked: Cell | str = f"{moves.masked[index]:.2f}"
@@ -88,6 +88,6 @@ def _weight(share: float) -> Cell:
     return Cell(probability_text(share), bar=float(np.clip(share, 0, 1)))
 
 
-def _said(seen: Seen) -> str:
+def _said(seen: AttentionAt) -> str:
     say = words("attention")
     return say.text("moves_said", layer=seen.layer, head=seen.head, kv_head=seen.kv_head, position=seen.position)

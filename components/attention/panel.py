@@ -8,7 +8,7 @@ import gradio as gr
 from components.attention.heads import figures_value, kinds_value, map_value, shown_columns, weights_value
 from components.attention.matrix import asked_matrix, matrix_values
 from components.attention.moves import moves_value
-from components.attention.seen import Seen, ask, tokens_of
+from components.attention.seen import ask, tokens_of
 from components.copy import words
 from components.heading import titled
 from components.panel import View
@@ -17,6 +17,7 @@ from components.visible import visible_bytes
 from components.widgets import heatmap, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.token_strip import Group
+from engine.answers.attention import AttentionAt
 from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
 from engine.refusals import Refused
@@ -54,7 +55,7 @@ def build() -> list[gr.HTML]:
 def render(view: View) -> list[Any]:
     tokens = tokens_of(view)
     try:
-        seen: Seen = ask(view, STATION, position=view.fed_position)
+        seen: AttentionAt = ask(view, STATION, position=view.fed_position)
         matrix = asked_matrix(view)
     except (Refused, ExperimentError) as refused:
         note = Group([], label=words(STATION).text("refused"), note=str(refused), as_text=True)
@@ -79,7 +80,7 @@ def unavailable(view: View) -> str | None:
     return None if computed else say.text("unavailable")
 
 
-def notes(seen: Seen, facts: ModelFacts, tokens: Sequence[bytes]) -> list[Group]:
+def notes(seen: AttentionAt, facts: ModelFacts, tokens: Sequence[bytes]) -> list[Group]:
     """What the selected head does here, what its group shares, and what is out of sight."""
     say = words(STATION)
     figures, weights = seen.figures, seen.weights[seen.head]

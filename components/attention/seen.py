@@ -1,67 +1,11 @@
-"""What the attention probes give, as the panel reads it, and how positions and heads are named."""
+"""Asking about the selected head, and how positions and heads are named."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from components.copy import words
 from components.panel import View
 from components.visible import visible_bytes
-from engine.trace import Floats
-
-
-class Figures(Protocol):
-    """Figures of every head, each array [L, heads]."""
-
-    entropy: Floats
-    evenness: Floats
-    on_self: Floats
-    on_first: Floats
-    on_previous: Floats
-    elsewhere: Floats
-
-
-class Moves(Protocol):
-    """One head over the m positions in its reach."""
-
-    raw: Floats
-    scaled: Floats
-    masked: Floats
-    hidden_by: Sequence[str | None]
-    weights: Floats
-    value_norms: Floats
-    mixed_norm: float
-    scaling: float
-    softcap: float | None
-
-
-class Seen(Protocol):
-    """The probe "attention"."""
-
-    position: int
-    layer: int
-    head: int
-    first: int
-    later: int
-    weights: Floats  # [heads, m]
-    figures: Figures
-    kinds: Sequence[Sequence[str]]
-    moves: Moves
-    kv_head: int
-    group: Sequence[int]
-    window: int | None
-
-
-class Matrix(Protocol):
-    """The probe "attention_matrix"."""
-
-    turn: int
-    layer: int
-    head: int
-    first: int
-    last: int
-    weights: Floats  # [n, n]
-    outside: Floats  # [n]
-    positions: int
 
 
 def ask(view: View, name: str, **arguments: Any) -> Any:

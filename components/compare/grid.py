@@ -1,6 +1,6 @@
 """One prompt under several settings: the texts with their first difference, and the entropy of every step."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -8,15 +8,12 @@ from components.copy import words
 from components.visible import running_text, visible_bytes
 from components.widgets import heatmap, table
 from components.widgets.table import Cell, Column
-
-if TYPE_CHECKING:
-    from engine.probes.grid import GridResult
-    from engine.probes.grid_cell import CellResult
+from engine.answers.grid import CellResult, GridResult
 
 MARK = "▸"  # stands before the first token that differs from the first cell's
 
 
-def grid_table(grid: "GridResult | None") -> dict[str, Any]:
+def grid_table(grid: GridResult | None) -> dict[str, Any]:
     """A row a cell; a chosen row makes that cell the run."""
     say = words("compare")
     if grid is None:
@@ -45,7 +42,7 @@ def grid_table(grid: "GridResult | None") -> dict[str, Any]:
     )
 
 
-def grid_caption(grid: "GridResult") -> str:
+def grid_caption(grid: GridResult) -> str:
     """How it was computed, and what it would have cost one by one."""
     say = words("compare")
     if not grid.done:
@@ -58,7 +55,7 @@ def grid_caption(grid: "GridResult") -> str:
     return said
 
 
-def marked_text(cell: "CellResult") -> str:
+def marked_text(cell: CellResult) -> str:
     """The text with a mark before the first token that differs, as far as whole characters allow."""
     if cell.first_difference is None:
         return running_text(cell.text)
@@ -76,7 +73,7 @@ def _number(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def entropy_map(grid: "GridResult | None") -> dict[str, Any] | None:
+def entropy_map(grid: GridResult | None) -> dict[str, Any] | None:
     """Cells × steps: the token in its cell, as light as its draw was open."""
     if grid is None:
         return None

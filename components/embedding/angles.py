@@ -1,6 +1,6 @@
 """Rotary positions: how fast each pair of dimensions turns, and where it stands at each position."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,12 @@ from components.panel import View
 from components.widgets import heatmap, table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.rotary import Rotary, Turning
+from engine.answers.rotary import Rotary, Turning
 
 COLOURS = ("var(--s3)", "var(--s4)")
 
 
-def angles_note(found: "Rotary", layer: int) -> dict[str, Any]:
+def angles_note(found: Rotary, layer: int) -> dict[str, Any]:
     """How many dimensions turn, how fast the first and the last pair do, and what the config says about it."""
     say = words("embedding")
     shown = turning_of(found, layer)
@@ -52,12 +50,12 @@ def angles_note(found: "Rotary", layer: int) -> dict[str, Any]:
     return token_strip.value(notes)
 
 
-def turning_of(found: "Rotary", layer: int) -> "Turning":
+def turning_of(found: Rotary, layer: int) -> Turning:
     """The way in which a layer turns; the first one where that layer turns in none."""
     return next((one for one in found.turnings if layer in one.layers), found.turnings[0])
 
 
-def name(turning: "Turning") -> str:
+def name(turning: Turning) -> str:
     """The config's name for such layers, as words."""
     return (turning.kind or "").replace("_", " ")
 
@@ -67,7 +65,7 @@ def length_text(length: float) -> str:
     return "∞" if not np.isfinite(length) else f"{length:,.1f}" if length < 100 else f"{length:,.0f}"
 
 
-def wavelengths_figure(found: "Rotary", height: int) -> Drawing:
+def wavelengths_figure(found: Rotary, height: int) -> Drawing:
     """Positions to one whole turn by pair, on a logarithmic axis, with the model's context as a line."""
     say = words("embedding")
     several = len(found.turnings) > 1
@@ -108,7 +106,7 @@ def wavelengths_figure(found: "Rotary", height: int) -> Drawing:
     )
 
 
-def angles_numbers(found: "Rotary", layer: int) -> dict[str, Any]:
+def angles_numbers(found: Rotary, layer: int) -> dict[str, Any]:
     """One pair a line: its dimensions, its speed, its wavelength, and where it stands at the position in sight."""
     say, shown = words("embedding"), turning_of(found, layer)
     keys = ("col_pair", "col_dimensions", "col_speed", "col_wavelength", "col_turns", "col_angle")
@@ -128,7 +126,7 @@ def angles_numbers(found: "Rotary", layer: int) -> dict[str, Any]:
     return table.value(columns, rows, caption=say.text("angles_caption", position=found.position))
 
 
-def dimensions(turning: "Turning", pair: int) -> str:
+def dimensions(turning: Turning, pair: int) -> str:
     """The two dimensions of a pair."""
     if turning.apart is None:
         return "–"
@@ -136,7 +134,7 @@ def dimensions(turning: "Turning", pair: int) -> str:
     return f"{first}, {first + turning.apart}"
 
 
-def angles_map(found: "Rotary", view: View) -> dict[str, Any]:
+def angles_map(found: Rotary, view: View) -> dict[str, Any]:
     """Pairs × positions: the cosine of the angle, from −1 (half way round) to 1 (where it started)."""
     shown = turning_of(found, view.cursor.layer)
     positions = found.positions.tolist()
@@ -153,14 +151,14 @@ def angles_map(found: "Rotary", view: View) -> dict[str, Any]:
     )
 
 
-def _pairing(shown: "Turning") -> str:
+def _pairing(shown: Turning) -> str:
     say = words("embedding")
     if shown.apart is None:
         return ""
     return say.text("rotary_pairs_beside" if shown.apart == 1 else "rotary_pairs_half", apart=shown.apart)
 
 
-def _config(shown: "Turning") -> str:
+def _config(shown: Turning) -> str:
     say = words("embedding")
     if shown.theta is None:
         return ""
@@ -171,7 +169,7 @@ def _config(shown: "Turning") -> str:
     return say.text("rotary_variant_factor", theta=shown.theta, variant=shown.variant, factor=shown.factor)
 
 
-def _slow(found: "Rotary", shown: "Turning") -> str:
+def _slow(found: Rotary, shown: Turning) -> str:
     slow = int(np.sum(shown.wavelengths > found.context))
     return words("embedding").text("rotary_slow", count=slow, context=found.context) if slow else ""
 

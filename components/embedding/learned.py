@@ -1,6 +1,6 @@
 """Learned positions: how long the row of each position is, and which positions have rows alike."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.drawing import Drawing, drawing
@@ -8,12 +8,10 @@ from components.inside import cursor_at
 from components.panel import View
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.positions import Positions
+from engine.answers.positions import Positions
 
 
-def learned_note(found: "Positions") -> dict[str, Any]:
+def learned_note(found: Positions) -> dict[str, Any]:
     """The row of the position in sight beside that of its token."""
     text = words("embedding").text(
         "learned_said",
@@ -27,7 +25,7 @@ def learned_note(found: "Positions") -> dict[str, Any]:
     return token_strip.value([Group([], note=text, as_text=True)])
 
 
-def learned_figure(found: "Positions", height: int) -> Drawing:
+def learned_figure(found: Positions, height: int) -> Drawing:
     """The norm of every learned position."""
     say = words("embedding")
     line = {
@@ -56,7 +54,7 @@ def learned_figure(found: "Positions", height: int) -> Drawing:
     )
 
 
-def learned_map(found: "Positions", view: View) -> dict[str, Any]:
+def learned_map(found: Positions, view: View) -> dict[str, Any]:
     """How alike the rows of any two positions are; a click moves the cursor where the text has that position."""
     places = found.places.tolist()
     labels = [str(at) for at in places]

@@ -1,6 +1,6 @@
 """The norm of each position's row: the same token has the same row, wherever it stands."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.drawing import Drawing, drawing
@@ -9,12 +9,10 @@ from components.panel import View
 from components.visible import visible_bytes
 from components.widgets import table
 from components.widgets.table import Cell, Column
-
-if TYPE_CHECKING:
-    from engine.probes.embedding import Embedding
+from engine.answers.embedding import Embedding
 
 
-def norms_figure(found: "Embedding", view: View, height: int) -> Drawing:
+def norms_figure(found: Embedding, view: View, height: int) -> Drawing:
     """One bar a position, the one in sight in the accent; the line is the median of the whole table."""
     say = words("embedding")
     places = found.positions.tolist()
@@ -51,7 +49,7 @@ def norms_figure(found: "Embedding", view: View, height: int) -> Drawing:
     )
 
 
-def norms_numbers(found: "Embedding", view: View) -> dict[str, Any]:
+def norms_numbers(found: Embedding, view: View) -> dict[str, Any]:
     """The bars as a table; a row leads to its position."""
     say = words("embedding")
     columns = [

@@ -1,6 +1,6 @@
 """Station Embedding: the vector that a token id becomes, and how the model knows where it stands."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -17,9 +17,7 @@ from components.panel import View
 from components.widgets import chart_host, heatmap, rail, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.embedding import Embedding
+from engine.answers.embedding import Embedding
 
 __all__ = ["LOOKS_UP", "STATION", "TYPED", "build", "render", "stations", "unavailable"]
 
@@ -71,7 +69,7 @@ def render(view: View) -> list[Any]:
     ]
 
 
-def _table_values(found: "Embedding", view: View) -> list[Any]:
+def _table_values(found: Embedding, view: View) -> list[Any]:
     say, total = words(STATION), asked(view)
     norms = chart_host.value(
         norms_figure(found, view, HEIGHT), label=say.text("norms"), height=HEIGHT,

@@ -1,6 +1,6 @@
 """Equal distance, equal score: one query and one key, moved along the text together."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.inside import bytes_at
@@ -9,12 +9,10 @@ from components.visible import visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.relative_phase import RelativePhase
+from engine.answers.relative_phase import RelativePhase
 
 
-def phase_note(found: "RelativePhase", view: View) -> dict[str, Any]:
+def phase_note(found: RelativePhase, view: View) -> dict[str, Any]:
     """Which vectors these are, that the turn is the model's own, and what the table comes to."""
     say = words("embedding")
     here = {"layer": found.layer, "head": found.head, "kv_head": found.kv_head}
@@ -32,7 +30,7 @@ def phase_note(found: "RelativePhase", view: View) -> dict[str, Any]:
     )
 
 
-def phase_value(found: "RelativePhase") -> dict[str, Any]:
+def phase_value(found: RelativePhase) -> dict[str, Any]:
     """Scores q · k: a row for each distance, a column for each place of the key; the row is the same all along."""
     say = words("embedding")
     own = found.position - found.key_position

@@ -1,7 +1,7 @@
 """The row of the token in sight: how long it is among all rows, what is like it, what the model makes of the table."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.units import bytes_text
@@ -9,15 +9,13 @@ from components.visible import visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.embedding import Embedding
+from engine.answers.embedding import Embedding
 
 #: A factor this near to 1 is none.
 NO_SCALE = 1e-3
 
 
-def row_note(found: "Embedding") -> dict[str, Any]:
+def row_note(found: Embedding) -> dict[str, Any]:
     """Length and place of the row, one table or two, what is done to a row on its way in."""
     say = words("embedding")
     place = say.text(
@@ -42,7 +40,7 @@ def row_note(found: "Embedding") -> dict[str, Any]:
     return token_strip.value([Group([], label=label, note=note, as_text=True) for label, note in notes])
 
 
-def neighbours_value(found: "Embedding") -> dict[str, Any]:
+def neighbours_value(found: Embedding) -> dict[str, Any]:
     """The rows that point most alike, most alike first."""
     say = words("embedding")
     if not len(found.neighbour_ids):
@@ -82,7 +80,7 @@ def cosine_cell(cosine: float) -> Cell:
     return Cell(f"{cosine:.3f}", bar=min(max(cosine, 0.0), 1.0))
 
 
-def _tied(found: "Embedding") -> tuple[str, str]:
+def _tied(found: Embedding) -> tuple[str, str]:
     say = words("embedding")
     size = bytes_text(found.table_bytes)
     if found.tied:
@@ -92,7 +90,7 @@ def _tied(found: "Embedding") -> tuple[str, str]:
     return say.text("untied_title"), say.text("untied", size=size, cosine=found.head_cosine)
 
 
-def _scaled(found: "Embedding") -> tuple[str, str]:
+def _scaled(found: Embedding) -> tuple[str, str]:
     say = words("embedding")
     if found.scale is None:
         return say.text("enters_other_title"), say.text("enters_other")
@@ -106,6 +104,6 @@ def _scaled(found: "Embedding") -> tuple[str, str]:
     return say.text("enters_title"), say.text(added)
 
 
-def _is_root(found: "Embedding") -> bool:
+def _is_root(found: Embedding) -> bool:
     """Gemma multiplies by the square root of the hidden size, rounded to the dtype."""
     return found.scale is not None and abs(found.scale / found.hidden**0.5 - 1) < 0.01

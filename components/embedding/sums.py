@@ -1,6 +1,6 @@
 """Vector arithmetic: where a − b + c leads, and how much of that its words alone would have given."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.embedding.row import cosine_cell, name_cell, row_name, token_name
@@ -9,16 +9,14 @@ from components.visible import visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
+from engine.answers.arithmetic import Arithmetic, Term
 from engine.experiment import ExperimentError
 from engine.refusals import Refused
-
-if TYPE_CHECKING:
-    from engine.probes.arithmetic import Arithmetic, Term
 
 SIGNS = {1: "+", -1: "−"}
 
 
-def asked(view: View) -> "Arithmetic | str":
+def asked(view: View) -> Arithmetic | str:
     """The sum that was typed, or the example; in words why there is none.
 
     What was found before is taken as it is: the table of a model does not change while a run goes on.
@@ -37,7 +35,7 @@ def asked(view: View) -> "Arithmetic | str":
     return result
 
 
-def sums_note(found: "Arithmetic | str") -> dict[str, Any]:
+def sums_note(found: Arithmetic | str) -> dict[str, Any]:
     """The formula, its nearest row, where its own words would stand, and what they alone would give."""
     say = words("embedding")
     if isinstance(found, str):
@@ -57,7 +55,7 @@ def sums_note(found: "Arithmetic | str") -> dict[str, Any]:
     return token_strip.value([Group([], label=formula_text(found), note=" ".join(filter(None, told)), as_text=True)])
 
 
-def sums_value(found: "Arithmetic") -> dict[str, Any]:
+def sums_value(found: Arithmetic) -> dict[str, Any]:
     """The nearest rows, each with its place among the neighbours of the words that are added."""
     say = words("embedding")
     added = _added(found)
@@ -82,13 +80,13 @@ def sums_value(found: "Arithmetic") -> dict[str, Any]:
     return table.value(columns, rows, caption=say.text("sums_caption"))
 
 
-def formula_text(found: "Arithmetic") -> str:
+def formula_text(found: Arithmetic) -> str:
     """The formula with the tokens that stand for its words."""
     parts = [f"{SIGNS[term.sign]} {token_name(term.token_bytes)}" for term in found.terms]
     return " ".join(parts).removeprefix("+ ")
 
 
-def _alone(found: "Arithmetic", best: str) -> str:
+def _alone(found: Arithmetic, best: str) -> str:
     """Of the nearest row: its place among the neighbours of each added word, without any arithmetic."""
     if len(found.terms) == 1:
         return ""
@@ -100,7 +98,7 @@ def _alone(found: "Arithmetic", best: str) -> str:
     return say.text("sums_alone", token=best, places=places) if places else ""
 
 
-def _added(found: "Arithmetic") -> list[tuple[int, "Term"]]:
+def _added(found: Arithmetic) -> list[tuple[int, Term]]:
     """The terms with a plus, by their column; each once."""
     columns = {term.token_id: column for column, term in enumerate(found.terms) if term.sign > 0}
     return [(column, found.terms[column]) for column in sorted(columns.values())]

@@ -1,15 +1,13 @@
 """The strongest neurons of one layer, their tokens, and in words how few of them do how much."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.visible import visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.feed_forward import FeedForward
+from engine.answers.feed_forward import FeedForward
 
 #: Between two tokens: an em space, which no visible token contains.
 GAP = "\u2003"
@@ -17,7 +15,7 @@ GAP = "\u2003"
 ON_FIRST_LINE = 3
 
 
-def notes_value(found: "FeedForward") -> dict[str, Any]:
+def notes_value(found: FeedForward) -> dict[str, Any]:
     """How few fire, what the layer does to the next token, and the check."""
     say, own = words("feed_forward"), found.sparsity
     counts = {"neurons": own.neurons, "half": own.half, "positive": own.positive, "clear": own.clear}
@@ -47,7 +45,7 @@ def notes_value(found: "FeedForward") -> dict[str, Any]:
     )
 
 
-def neurons_value(found: "FeedForward") -> dict[str, Any]:
+def neurons_value(found: FeedForward) -> dict[str, Any]:
     """One neuron a line, the strongest push first."""
     say = words("feed_forward")
     columns = [
@@ -84,7 +82,7 @@ def neurons_value(found: "FeedForward") -> dict[str, Any]:
     return table.value(columns, rows, caption=say.text("neurons_said"))
 
 
-def _tokens(found: "FeedForward", ids: Any, effects: Any) -> Cell:
+def _tokens(found: FeedForward, ids: Any, effects: Any) -> Cell:
     """Tokens side by side, each with its effect on hover."""
     say = words("feed_forward")
     names = [visible_bytes(found.token_bytes[int(token)]) or say.text("no_token", id=int(token)) for token in ids]

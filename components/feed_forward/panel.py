@@ -1,6 +1,6 @@
 """Station Feed-forward: the neurons that fire at the position in sight, and the tokens that they speak for."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -12,9 +12,7 @@ from components.inside import ask, newest, unavailable, where
 from components.panel import View
 from components.widgets import chart_host, rail, table, token_strip
 from components.widgets.rail import Station
-
-if TYPE_CHECKING:
-    from engine.probes.feed_forward import FeedForward
+from engine.answers.feed_forward import FeedForward
 
 __all__ = ["STATION", "build", "render", "stations", "unavailable"]
 

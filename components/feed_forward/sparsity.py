@@ -1,6 +1,6 @@
 """How few neurons carry how much: the strongest of one layer added up, and every layer beside the others."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -8,12 +8,10 @@ from components.copy import words
 from components.drawing import Drawing, drawing
 from components.widgets import table
 from components.widgets.table import Cell, Column
-
-if TYPE_CHECKING:
-    from engine.probes.feed_forward import FeedForward
+from engine.answers.feed_forward import FeedForward
 
 
-def curve_figure(found: "FeedForward", height: int) -> Drawing:
+def curve_figure(found: FeedForward, height: int) -> Drawing:
     """Share of the squared pushes by number of strongest neurons, on a logarithmic axis, with the half marked."""
     say, own = words("feed_forward"), found.sparsity
     hovers = [
@@ -54,7 +52,7 @@ def curve_figure(found: "FeedForward", height: int) -> Drawing:
     )
 
 
-def layers_figure(found: "FeedForward", height: int) -> Drawing:
+def layers_figure(found: FeedForward, height: int) -> Drawing:
     """One bar a layer: how many of its neurons carry half, in per cent; a click chooses the layer."""
     say = words("feed_forward")
     shown = [(layer, one) for layer, one in enumerate(found.by_layer) if one is not None]
@@ -91,7 +89,7 @@ def layers_figure(found: "FeedForward", height: int) -> Drawing:
     )
 
 
-def layers_numbers(found: "FeedForward") -> dict[str, Any]:
+def layers_numbers(found: FeedForward) -> dict[str, Any]:
     """The bars as a table, with the two other counts; a chosen line chooses the layer."""
     say = words("feed_forward")
     columns = [Column(say.text(key), align="right") for key in ("col_layer", "col_half", "col_clear", "col_positive")]

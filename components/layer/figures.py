@@ -1,12 +1,7 @@
 """How the numbers of an operation are written: short, and alike in every view."""
 
-from typing import TYPE_CHECKING
-
 from components.copy import words
-
-if TYPE_CHECKING:
-    from engine.probes.layer import LayerAt
-    from engine.probes.layer_sheet import Operation
+from engine.answers.layer import LayerAt, Operation
 
 
 def number_text(value: float) -> str:
@@ -22,14 +17,14 @@ def difference_text(value: float) -> str:
     return f"{digit}{mark}{int(power)}" if mark else digit
 
 
-def shape_text(operation: "Operation", found: "LayerAt") -> str:
+def shape_text(operation: Operation, found: LayerAt) -> str:
     """Axes with × between them. Heads that lie one behind the other, as a projection gives them, are taken apart."""
     heads = {"query": found.heads, "key": found.kv_heads, "value": found.kv_heads}.get(operation.name.split("_")[0])
     shape = operation.shape if heads is None else (heads, found.head_dim)
     return " × ".join(map(str, shape))
 
 
-def formula_text(operation: "Operation") -> str:
+def formula_text(operation: Operation) -> str:
     """The formula with its numbers and the names of its weights."""
     say, values = words("layer"), operation.values
     form = operation.form

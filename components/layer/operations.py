@@ -1,24 +1,21 @@
 """The table of operations, and the first numbers of the one that is chosen."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.layer.figures import difference_text, formula_text, number_text, shape_text
 from components.widgets import table
 from components.widgets.table import Cell, Column
-
-if TYPE_CHECKING:
-    from engine.probes.layer import LayerAt
-    from engine.probes.layer_sheet import Operation
+from engine.answers.layer import LayerAt, Operation
 
 
-def chosen(found: "LayerAt", name: str) -> int:
+def chosen(found: LayerAt, name: str) -> int:
     """The place of the operation of that name; the first where this model has none of it."""
     names = [operation.name for operation in found.operations]
     return names.index(name) if name in names else 0
 
 
-def operations_value(found: "LayerAt", name: str) -> dict[str, Any]:
+def operations_value(found: LayerAt, name: str) -> dict[str, Any]:
     """One operation a row, in the order in which the layer computes."""
     say = words("layer")
     columns = [
@@ -44,7 +41,7 @@ def operations_value(found: "LayerAt", name: str) -> dict[str, Any]:
     )
 
 
-def _row(operation: "Operation", found: "LayerAt", *, opening: bool) -> list[Cell | str]:
+def _row(operation: Operation, found: LayerAt, *, opening: bool) -> list[Cell | str]:
     say = words("layer")
     return [
         Cell(say.text(f"stage_{operation.stage}"), tone="dim") if opening else "",
@@ -57,14 +54,14 @@ def _row(operation: "Operation", found: "LayerAt", *, opening: bool) -> list[Cel
     ]
 
 
-def _difference(operation: "Operation", found: "LayerAt") -> Cell:
+def _difference(operation: Operation, found: LayerAt) -> Cell:
     if operation.difference is None:
         return Cell("–", tone="dim", title=words("layer").text("kept"))
     held = operation.difference <= found.expected
     return Cell(difference_text(operation.difference), tone="" if held else "warn")
 
 
-def first_value(found: "LayerAt", name: str) -> dict[str, Any]:
+def first_value(found: LayerAt, name: str) -> dict[str, Any]:
     """The first numbers of the chosen operation, ours above the model's."""
     say = words("layer")
     operation = found.operations[chosen(found, name)]

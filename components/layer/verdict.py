@@ -1,6 +1,6 @@
 """What the comparison comes to, in words, and the strip on which a layer is chosen."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -8,17 +8,15 @@ from components.copy import words
 from components.layer.figures import difference_text
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.layer import LayerAt
+from engine.answers.layer import LayerAt
 
 
-def holds(found: "LayerAt") -> bool:
+def holds(found: LayerAt) -> bool:
     """No operation differs by more than roundings explain; False where one is not a number."""
     return found.largest <= found.expected
 
 
-def verdict_value(found: "LayerAt") -> dict[str, Any]:
+def verdict_value(found: LayerAt) -> dict[str, Any]:
     """One sentence, what was compared with what, and which heads share keys and values."""
     say = words("layer")
     compared = sum(operation.difference is not None for operation in found.operations)
@@ -50,7 +48,7 @@ def verdict_value(found: "LayerAt") -> dict[str, Any]:
     return token_strip.value(groups)
 
 
-def strip_value(found: "LayerAt") -> dict[str, Any]:
+def strip_value(found: LayerAt) -> dict[str, Any]:
     """The layers beside each other, each with the norm of the stream that it reads."""
     say, layers = words("layer"), len(found.stream)
     scale = np.log10(np.maximum(found.stream, 1e-6))[None]

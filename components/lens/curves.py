@@ -3,16 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from components.copy import words
 from components.drawing import Drawing, drawing
 from components.spread import spread
 from components.units import probability_text
 from components.visible import visible_bytes
-
-if TYPE_CHECKING:
-    from engine.probes.lens import Lens
+from engine.answers.lens import Lens
 
 RANK_HEIGHT = 330
 PROBABILITY_HEIGHT = 200
@@ -35,7 +33,7 @@ class Line:
     label: str
 
 
-def lines(lens: "Lens") -> list[Line]:
+def lines(lens: Lens) -> list[Line]:
     """The followed tokens, quiet ones first, so that the next token lies on top."""
     found = []
     asked = 0
@@ -55,7 +53,7 @@ def lines(lens: "Lens") -> list[Line]:
     return sorted(found, key=lambda line: order.index(line.kind))
 
 
-def rank_figure(lens: "Lens", vocabulary: int) -> Drawing:
+def rank_figure(lens: Lens, vocabulary: int) -> Drawing:
     """Rank by row, 1 at the top, on a logarithmic axis; labels at the end of each line."""
     followed, last = lines(lens), len(lens.ranks) - 1
     lowest = math.log10(max(int(lens.ranks.max()), 10)) * 1.04
@@ -78,7 +76,7 @@ def rank_figure(lens: "Lens", vocabulary: int) -> Drawing:
     )
 
 
-def probability_figure(lens: "Lens") -> Drawing:
+def probability_figure(lens: Lens) -> Drawing:
     """Probability by row."""
     followed, last = lines(lens), len(lens.ranks) - 1
     margin = int(max(len(_end(lens, line)) for line in followed) * CHARACTER) + 24
@@ -105,7 +103,7 @@ def _rows_axis(last: int) -> dict[str, Any]:
     }
 
 
-def _curve(lens: "Lens", line: Line, heights: Sequence[float]) -> dict[str, Any]:
+def _curve(lens: Lens, line: Line, heights: Sequence[float]) -> dict[str, Any]:
     loud = line.kind != "leader"
     return {
         "type": "scatter",
@@ -125,7 +123,7 @@ def _curve(lens: "Lens", line: Line, heights: Sequence[float]) -> dict[str, Any]
     }
 
 
-def _hover(lens: "Lens", line: Line, row: int) -> str:
+def _hover(lens: Lens, line: Line, row: int) -> str:
     return words("lens").text(
         "hover",
         token=visible_bytes(lens.token_bytes[line.column]),
@@ -136,11 +134,11 @@ def _hover(lens: "Lens", line: Line, row: int) -> str:
     )
 
 
-def _end(lens: "Lens", line: Line) -> str:
+def _end(lens: Lens, line: Line) -> str:
     return f"{line.label} {int(lens.ranks[-1, line.column]):,}"
 
 
-def _labels(lens: "Lens", followed: Sequence[Line], *, low: float, high: float) -> list[dict[str, Any]]:
+def _labels(lens: Lens, followed: Sequence[Line], *, low: float, high: float) -> list[dict[str, Any]]:
     """Token and last rank beside the end of each line, moved apart where they would overlap."""
     room, last = RANK_HEIGHT - TOP - BOTTOM, len(lens.ranks) - 1
     pixels = room / (low - high)

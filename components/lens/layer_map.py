@@ -1,6 +1,6 @@
 """Layers × positions: the best guess of every row at the last positions, its text in the cell."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.inside import bytes_at, cursor_at, row_label
@@ -8,12 +8,10 @@ from components.panel import View
 from components.visible import visible_bytes
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.lens_map import LensMap
+from engine.answers.lens_map import LensMap
 
 
-def map_note(layer_map: "LensMap | None") -> dict[str, Any]:
+def map_note(layer_map: LensMap | None) -> dict[str, Any]:
     """What the map shows, or that it waits to be asked for."""
     say = words("lens")
     if layer_map is None:
@@ -23,7 +21,7 @@ def map_note(layer_map: "LensMap | None") -> dict[str, Any]:
     return token_strip.value([Group([], note=note, as_text=True)])
 
 
-def map_value(layer_map: "LensMap", view: View) -> dict[str, Any]:
+def map_value(layer_map: LensMap, view: View) -> dict[str, Any]:
     """Coloured by the guess's probability; a click moves the cursor to the column's position."""
     say = words("lens")
     position = view.fed_position
@@ -42,7 +40,7 @@ def map_value(layer_map: "LensMap", view: View) -> dict[str, Any]:
     )
 
 
-def _cell(layer_map: "LensMap", view: View, row: int, column: int) -> str:
+def _cell(layer_map: LensMap, view: View, row: int, column: int) -> str:
     """The guess; and for the read-out, where the token that really came stands."""
     guess = visible_bytes(layer_map.top_bytes[row][column])
     following = bytes_at(view, layer_map.first + column + 1)

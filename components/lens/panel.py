@@ -1,6 +1,6 @@
 """Station Lens: what the model would say after each layer, and how the chosen token climbed to the top."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -14,9 +14,7 @@ from components.panel import View
 from components.units import probability_text
 from components.widgets import chart_host, heatmap, rail, table, token_strip
 from components.widgets.rail import Station
-
-if TYPE_CHECKING:
-    from engine.probes.lens import Lens
+from engine.answers.lens import Lens
 
 __all__ = ["ASKS", "LOOKS_UP", "STATION", "build", "render", "stations", "unavailable"]
 
@@ -77,7 +75,7 @@ def _line(view: View) -> tuple[str, str]:
     return say.text("station_rank", rank=rank), say.text("station_probability", p=probability_text(probability))
 
 
-def _target(lens: "Lens") -> int:
+def _target(lens: Lens) -> int:
     """The column of the next token; of the last row's best guess where none was chosen yet."""
     wanted = int(lens.top_ids[-1]) if lens.next_id is None else lens.next_id
     return int(lens.token_ids.tolist().index(wanted))

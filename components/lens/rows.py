@@ -1,6 +1,6 @@
 """The lens as numbers: what leads at every row, and every followed token's way."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.inside import row_label
@@ -8,18 +8,16 @@ from components.units import probability_text
 from components.visible import visible, visible_bytes
 from components.widgets import table
 from components.widgets.table import Cell, Column
-
-if TYPE_CHECKING:
-    from engine.probes.lens import Lens
+from engine.answers.lens import Lens
 
 
-def climb(lens: "Lens", column: int) -> int:
+def climb(lens: Lens, column: int) -> int:
     """The first row from which on a token leads without a break; beyond the last row where it does not lead there."""
     behind = [row for row, rank in enumerate(lens.ranks[:, column]) if rank != 1]
     return behind[-1] + 1 if behind else 0
 
 
-def rows_value(lens: "Lens", query: str) -> dict[str, Any]:
+def rows_value(lens: Lens, query: str) -> dict[str, Any]:
     """One row of the stream a line: its best guess, how sure, and where the next token stands."""
     say, last = words("lens"), len(lens.ranks) - 1
     columns = [
@@ -51,7 +49,7 @@ def rows_value(lens: "Lens", query: str) -> dict[str, Any]:
     return table.value(columns, rows, caption=_caption(lens, query))
 
 
-def followed_value(lens: "Lens") -> dict[str, Any]:
+def followed_value(lens: Lens) -> dict[str, Any]:
     """The charts as a table: each followed token's rank and probability at the embedding and the last rows."""
     say, last = words("lens"), len(lens.ranks) - 1
     columns = [
@@ -78,7 +76,7 @@ def followed_value(lens: "Lens") -> dict[str, Any]:
     return table.value(columns, rows)
 
 
-def _caption(lens: "Lens", query: str) -> str:
+def _caption(lens: Lens, query: str) -> str:
     say = words("lens")
     if query and not lens.asked:
         return say.text("found_nothing", query=visible(query))

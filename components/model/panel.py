@@ -1,6 +1,6 @@
 """Station Model: the sizes that were fixed before training, and where the model's numbers lie."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -11,9 +11,7 @@ from components.model.parts import areas_figure, parts_value, where_note
 from components.panel import View
 from components.widgets import chart_host, table, token_strip
 from components.widgets.rail import Station
-
-if TYPE_CHECKING:
-    from engine.probes.model import Model
+from engine.answers.model import Model
 
 STATION = "model"
 HEIGHT = 260

@@ -1,21 +1,19 @@
 """The hard parameters as a table: what was fixed, its value, and a line that says what it means."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.units import bytes_text
 from components.widgets import table
 from components.widgets.table import Cell, Column
+from engine.answers.model import Model
 from engine.facts import ModelFacts
-
-if TYPE_CHECKING:
-    from engine.probes.model import Model
 
 #: A line: its name, value and meaning.
 Line = tuple[str, str, str]
 
 
-def parameters_value(found: "Model", facts: ModelFacts) -> dict[str, Any]:
+def parameters_value(found: Model, facts: ModelFacts) -> dict[str, Any]:
     say = words("model")
     columns = [Column(say.text("col_what")), Column(say.text("col_value"), mono=True), Column(say.text("col_meaning"))]
     lines = [*_sizes(found, facts), *_kinds(found, facts), *_storage(facts)]
@@ -29,7 +27,7 @@ def _line(key: str, value: object, meaning: str | None = None, **values: Any) ->
     return say.text(key), text, say.text(meaning or f"{key}_said", **values)
 
 
-def _sizes(found: "Model", facts: ModelFacts) -> list[Line]:
+def _sizes(found: Model, facts: ModelFacts) -> list[Line]:
     group, spare = facts.heads // facts.kv_heads, facts.vocab_rows - facts.vocab_with_special
     return [
         _line("architecture", facts.architecture),
@@ -50,7 +48,7 @@ def _sizes(found: "Model", facts: ModelFacts) -> list[Line]:
     ]
 
 
-def _head_size(found: "Model", facts: ModelFacts) -> Line:
+def _head_size(found: Model, facts: ModelFacts) -> Line:
     """Few families scale scores by anything else than the root of the head size."""
     root, scaling = facts.head_dim**0.5, found.score_scaling
     if scaling is None:
@@ -60,7 +58,7 @@ def _head_size(found: "Model", facts: ModelFacts) -> Line:
     return _line("head_dim", facts.head_dim, "head_dim_scaled", scaling=scaling)
 
 
-def _kinds(found: "Model", facts: ModelFacts) -> list[Line]:
+def _kinds(found: Model, facts: ModelFacts) -> list[Line]:
     say = words("model")
     lines = [_positions(found)]
     if facts.sliding_window is not None:
@@ -80,7 +78,7 @@ def _kinds(found: "Model", facts: ModelFacts) -> list[Line]:
     return [*lines, _line("tied", say.text(tied), f"{tied}_said")]
 
 
-def _positions(found: "Model") -> Line:
+def _positions(found: Model) -> Line:
     say = words("model")
     if found.learned_positions:
         return _line("positions", say.text("positions_learned"), "positions_learned_said")

@@ -1,7 +1,7 @@
 """Where the numbers of a model lie: every part with its share, as areas and as a table."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.drawing import Drawing, drawing
@@ -9,18 +9,16 @@ from components.units import bytes_text
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
+from engine.answers.model import Model, Part, Weight
 
-if TYPE_CHECKING:
-    from engine.probes.model import Model, Part, Weight
-
-ATTENTION: tuple["Part", ...] = ("query", "key", "value", "output")
-FEED_FORWARD: tuple["Part", ...] = ("gate", "up", "down", "experts")
-ORDER: tuple["Part", ...] = ("embedding", "positions", *ATTENTION, *FEED_FORWARD, "norms", "other", "head")
-GROUPS: dict[str, tuple["Part", ...]] = {"attention": ATTENTION, "feed_forward": FEED_FORWARD}
+ATTENTION: tuple[Part, ...] = ("query", "key", "value", "output")
+FEED_FORWARD: tuple[Part, ...] = ("gate", "up", "down", "experts")
+ORDER: tuple[Part, ...] = ("embedding", "positions", *ATTENTION, *FEED_FORWARD, "norms", "other", "head")
+GROUPS: dict[str, tuple[Part, ...]] = {"attention": ATTENTION, "feed_forward": FEED_FORWARD}
 COLORS = {"attention": "var(--s3)", "feed_forward": "var(--s4)", "embedding": "var(--s2)", "head": "var(--s5)"}
 
 
-def where_note(found: "Model", tied: bool) -> dict[str, Any]:
+def where_note(found: Model, tied: bool) -> dict[str, Any]:
     """The shares in words, and the check of the sum."""
     say, total = words("model"), max(found.counted, 1)
     shares = {name: sum(found.numbers(part) for part in parts) / total for name, parts in GROUPS.items()}
@@ -35,7 +33,7 @@ def where_note(found: "Model", tied: bool) -> dict[str, Any]:
     return token_strip.value([Group([], note=" ".join(filter(None, sentences)), as_text=True)])
 
 
-def areas_figure(found: "Model", height: int) -> Drawing:
+def areas_figure(found: Model, height: int) -> Drawing:
     """A treemap: attention and feed-forward with their projections inside, beside the parts that stand alone."""
     say, total = words("model"), max(found.counted, 1)
     marks: list[tuple[str, str, str, int]] = []  # id, parent, colour, numbers
@@ -74,7 +72,7 @@ def areas_figure(found: "Model", height: int) -> Drawing:
     )
 
 
-def parts_value(found: "Model", tied: bool) -> dict[str, Any]:
+def parts_value(found: Model, tied: bool) -> dict[str, Any]:
     """One part a line: numbers a layer and in all, its share, its bytes; the sum below."""
     say, total = words("model"), max(found.counted, 1)
     columns = [
@@ -124,7 +122,7 @@ def _area(name: str) -> str:
     return "area_output" if name == "output" else f"part_{name}"
 
 
-def _each(found: "Model", part: "Part") -> str:
+def _each(found: Model, part: Part) -> str:
     """Numbers a layer; lowest and highest where layers are not alike."""
     layers = found.layers(part)
     if not layers:
@@ -133,7 +131,7 @@ def _each(found: "Model", part: "Part") -> str:
     return f"{low:,}" if low == high else words("model").text("each_range", low=low, high=high)
 
 
-def _shape(found: "Model", part: "Part") -> str:
+def _shape(found: Model, part: Part) -> str:
     """The shape of the part's first tensor, and whether it has others."""
     say = words("model")
     own: Sequence[Weight] = [one for one in found.weights if one.part == part]

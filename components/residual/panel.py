@@ -1,6 +1,6 @@
 """Station Layers: the residual stream of one position, what each layer adds to it, and which layer moved the token."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -13,9 +13,7 @@ from components.residual.shares import shares_figure, shares_note, shares_number
 from components.residual.stream import stream_figure, stream_note, stream_numbers
 from components.widgets import chart_host, heatmap, rail, token_strip
 from components.widgets.rail import Station
-
-if TYPE_CHECKING:
-    from engine.probes.residual import Residual
+from engine.answers.residual import Residual
 
 __all__ = ["ASKS", "STATION", "build", "render", "stations", "unavailable"]
 
@@ -76,7 +74,7 @@ def render(view: View) -> list[Any]:
     ]  # fmt: skip
 
 
-def cosines_value(residual: "Residual") -> dict[str, Any]:
+def cosines_value(residual: Residual) -> dict[str, Any]:
     """How alike the direction of the stream is between any two rows."""
     rows = len(residual.norms)
     labels = [row_label(row, rows - 1) for row in range(rows)]

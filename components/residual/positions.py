@@ -1,6 +1,6 @@
 """Norms by position: how unlike they are before the final norm, and how alike after it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,10 @@ from components.visible import visible_bytes
 from components.widgets import heatmap, table, token_strip
 from components.widgets.table import Column
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.norms import Norms
+from engine.answers.norms import Norms
 
 
-def positions_note(norms: "Norms | None") -> dict[str, Any]:
+def positions_note(norms: Norms | None) -> dict[str, Any]:
     """How far the norms of the positions lie apart on both sides of the final norm."""
     say = words("residual")
     if norms is None:
@@ -35,7 +33,7 @@ def positions_note(norms: "Norms | None") -> dict[str, Any]:
     return token_strip.value([Group([], note=text, as_text=True)])
 
 
-def positions_figure(norms: "Norms", view: View, height: int) -> Drawing:
+def positions_figure(norms: Norms, view: View, height: int) -> Drawing:
     """Before and after the final norm, one point a position; a click moves the cursor there."""
     say = words("residual")
     places = list(range(len(norms.positions)))
@@ -75,7 +73,7 @@ def positions_figure(norms: "Norms", view: View, height: int) -> Drawing:
     )
 
 
-def positions_map(norms: "Norms", view: View) -> dict[str, Any]:
+def positions_map(norms: Norms, view: View) -> dict[str, Any]:
     """Rows × positions, the norm on a logarithmic scale; the first position stands out where it is massive."""
     rows, count = norms.stream.shape
     scale = np.log10(np.maximum(norms.stream, 1e-6))
@@ -94,7 +92,7 @@ def positions_map(norms: "Norms", view: View) -> dict[str, Any]:
     )
 
 
-def positions_numbers(norms: "Norms") -> dict[str, Any]:
+def positions_numbers(norms: Norms) -> dict[str, Any]:
     """The chart as a table, with the longest the stream was at each position."""
     say = words("residual")
     columns = [

@@ -1,6 +1,6 @@
 """Direct contributions: which layer's attention or feed-forward moved the logit of the chosen token."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,14 +10,12 @@ from components.visible import visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.residual import Residual
+from engine.answers.residual import Residual
 
 ATTENTION, FEED_FORWARD = "var(--s3)", "var(--s4)"
 
 
-def shares_note(residual: "Residual") -> dict[str, Any]:
+def shares_note(residual: Residual) -> dict[str, Any]:
     """The sum in words, and the part that moved the token most."""
     say = words("residual")
     token = visible_bytes(residual.target_bytes)
@@ -35,7 +33,7 @@ def shares_note(residual: "Residual") -> dict[str, Any]:
     return token_strip.value([Group([], label=moved, note=" ".join(filter(None, (text, total, capped))), as_text=True)])
 
 
-def strongest(residual: "Residual") -> tuple[str, int, float]:
+def strongest(residual: Residual) -> tuple[str, int, float]:
     """The part with the largest share, up or down: "attention" or "feed_forward", its layer, its share."""
     both = {"attention": residual.attention_shares, "feed_forward": residual.feed_forward_shares}
     part = max(both, key=lambda name: float(np.abs(both[name]).max()))
@@ -43,7 +41,7 @@ def strongest(residual: "Residual") -> tuple[str, int, float]:
     return part, layer, float(both[part][layer])
 
 
-def shares_figure(residual: "Residual", height: int) -> Drawing:
+def shares_figure(residual: Residual, height: int) -> Drawing:
     """Two bars a layer, attention and feed-forward, up or down from zero."""
     say = words("residual")
     layers = len(residual.attention_shares)
@@ -76,7 +74,7 @@ def shares_figure(residual: "Residual", height: int) -> Drawing:
     )
 
 
-def shares_numbers(residual: "Residual") -> dict[str, Any]:
+def shares_numbers(residual: Residual) -> dict[str, Any]:
     """Each part's share, and how far the logit had come after the layer."""
     say = words("residual")
     columns = [Column(say.text(key), align="right") for key in ("col_layer", "col_attention", "col_feed_forward")]

@@ -1,7 +1,7 @@
 """How long the stream is after every layer, how long what each part adds, and which way it points."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.drawing import Drawing, drawing
@@ -9,15 +9,13 @@ from components.residual.shares import ATTENTION, FEED_FORWARD
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
-
-if TYPE_CHECKING:
-    from engine.probes.residual import Residual
+from engine.answers.residual import Residual
 
 #: A stream this many times as long as the final norm leaves it is called massive.
 MASSIVE = 100
 
 
-def stream_note(residual: "Residual") -> dict[str, Any]:
+def stream_note(residual: Residual) -> dict[str, Any]:
     """First, longest and last norm, what the final norm makes of it, and the massive first position explained."""
     say = words("residual")
     longest = int(residual.norms.argmax())
@@ -31,7 +29,7 @@ def stream_note(residual: "Residual") -> dict[str, Any]:
     return token_strip.value(notes)
 
 
-def stream_figure(residual: "Residual", height: int) -> Drawing:
+def stream_figure(residual: Residual, height: int) -> Drawing:
     """Three lines on a logarithmic axis: the stream by row, what attention and feed-forward add by layer."""
     say = words("residual")
     layers = list(range(len(residual.attention_norms)))
@@ -72,7 +70,7 @@ def _line(name: str, x: Sequence[float], norms: Any, color: str, cosines: Any) -
     }
 
 
-def stream_numbers(residual: "Residual") -> dict[str, Any]:
+def stream_numbers(residual: Residual) -> dict[str, Any]:
     """One layer a line: the stream before it, what it adds with the angle to the stream, how alike the next row is."""
     say = words("residual")
     keys = ("col_layer", "col_norm", "col_attention", "col_cosine", "col_feed_forward", "col_cosine", "col_next")

@@ -1,6 +1,6 @@
 """Two texts in one batch: what is fed column by column, and what each way of filling up does to the next token."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +11,11 @@ from components.visible import running_text, visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column, Tone
 from components.widgets.token_strip import Group
+from engine.answers.padding import Padding
 from engine.facts import ModelFacts
 
-if TYPE_CHECKING:
-    from engine.probes.padding import Padding
 
-
-def padding_values(found: "Padding | None", facts: ModelFacts) -> list[Any]:
+def padding_values(found: Padding | None, facts: ModelFacts) -> list[Any]:
     """A remark, the table of ways and the table of columns; the remark alone until the probe was asked."""
     if found is None:
         empty = Group([], note=words("tensors").text("padding_empty"), as_text=True)
@@ -26,7 +24,7 @@ def padding_values(found: "Padding | None", facts: ModelFacts) -> list[Any]:
     return [remark_value(found, allowed), ways_value(found, allowed), columns_value(found)]
 
 
-def remark_value(found: "Padding", allowed: float) -> dict[str, Any]:
+def remark_value(found: Padding, allowed: float) -> dict[str, Any]:
     """Which texts, which is filled up, and what positions and mask were found to matter."""
     say, row = words("tensors"), found.padded_row
     moved = {one.way: float(one.max_differences[row]) for one in found.tried}
@@ -49,7 +47,7 @@ def remark_value(found: "Padding", allowed: float) -> dict[str, Any]:
     return token_strip.value([Group([], note=texts, as_text=True), Group([], note=f"{said} {mask}", as_text=True)])
 
 
-def ways_value(found: "Padding", allowed: float) -> dict[str, Any]:
+def ways_value(found: Padding, allowed: float) -> dict[str, Any]:
     """One way a line: how far the logits of the text that was filled up moved, and what now comes after it."""
     say, row = words("tensors"), found.padded_row
     alone = visible_bytes(found.alone_bytes[row])
@@ -84,7 +82,7 @@ def _difference(value: float, allowed: float) -> Cell:
     return Cell(text, tone="ok" if value <= allowed else "warn")
 
 
-def columns_value(found: "Padding") -> dict[str, Any]:
+def columns_value(found: Padding) -> dict[str, Any]:
     """One column of the batch a line: the token, mask and position of both texts."""
     say = words("tensors")
     columns = [Column(say.text("col_column"), align="right")]

@@ -1,19 +1,17 @@
 """How one word became its tokens, merge by merge, and the same text under other tokenizers."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.panel import View
 from components.visible import visible
 from components.widgets import table
 from components.widgets.table import Cell, Column
+from engine.answers.merges import Merges, Word
+from engine.answers.tokenizers import Counted, Tokenizers
 from engine.experiment import ExperimentError
 from engine.trace import Rendered, Stepped
-
-if TYPE_CHECKING:
-    from engine.probes.merges import Merges, Word
-    from engine.probes.tokenizers import Counted, Tokenizers
 
 #: Rows of the table of merges, and tokens on either side that may belong to the selected token's word.
 MAX_ROWS = 120
@@ -62,7 +60,7 @@ def merges_value(view: View, position: int) -> dict[str, Any]:
     return table.value(columns, rows[:MAX_ROWS], caption=_caption(found, len(rows) - MAX_ROWS))
 
 
-def _word_rows(word: "Word") -> list[list[Cell | str]]:
+def _word_rows(word: Word) -> list[list[Cell | str]]:
     say = words("tokens")
     if word.scores:
         pieces = zip(word.pieces, word.scores, strict=True)
@@ -82,7 +80,7 @@ def _row_of(pieces: Sequence[str]) -> str:
     return " · ".join(visible(piece) for piece in pieces)
 
 
-def _caption(found: "Merges", left_out: int) -> str:
+def _caption(found: Merges, left_out: int) -> str:
     say = words("tokens")
     ids = ", ".join(map(str, found.ids[:40])) + (" …" if len(found.ids) > 40 else "")
     numbers = {"text": visible(found.text), "ids": ids, "count": len(found.ids), "left": left_out}
@@ -90,7 +88,7 @@ def _caption(found: "Merges", left_out: int) -> str:
     return " ".join([*parts, *([say.text("merges_cut", **numbers)] if left_out > 0 else [])])
 
 
-def tokenizers_value(found: "Tokenizers | None") -> dict[str, Any]:
+def tokenizers_value(found: Tokenizers | None) -> dict[str, Any]:
     """One row a tokenizer of the catalogue: how many tokens the same text is, and what that costs."""
     say = words("tokens")
     if found is None:
@@ -110,7 +108,7 @@ def tokenizers_value(found: "Tokenizers | None") -> dict[str, Any]:
     return table.value(columns, rows, caption=say.text("tokenizers_said", **numbers))
 
 
-def _tokenizer_row(found: "Tokenizers", row: "Counted", most: int) -> list[Cell | str]:
+def _tokenizer_row(found: Tokenizers, row: Counted, most: int) -> list[Cell | str]:
     say = words("tokens")
     if row.missing is not None:
         reason = say.text(f"missing_{row.missing}")

@@ -1,6 +1,6 @@
 """What a person asks for: the same turn cold, and what a time in the system prompt does to reuse."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.units import seconds_text
@@ -8,14 +8,12 @@ from components.visible import visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
+from engine.answers.cold_turn import ColdTurn
+from engine.answers.time_in_prompt import TimeInPrompt
 from engine.trace import Rendered
 
-if TYPE_CHECKING:
-    from engine.probes.cold_turn import ColdTurn
-    from engine.probes.time_in_prompt import TimeInPrompt
 
-
-def cold_table(found: "ColdTurn | None") -> dict[str, Any]:
+def cold_table(found: ColdTurn | None) -> dict[str, Any]:
     """Two rows, with reuse and cold, and whether anything but the time differs."""
     say = words("turns")
     if found is None:
@@ -41,7 +39,7 @@ def _numbers(reused: int, positions: int, seconds: float, slowest: float) -> lis
     return [f"{reused:,}", f"{computed:,}", Cell(seconds_text(seconds), bar=bar), f"{seconds / computed * 1000:.2f} ms"]
 
 
-def _verdict(found: "ColdTurn") -> str:
+def _verdict(found: ColdTurn) -> str:
     say = words("turns")
     saved = found.cold_seconds - found.warm_seconds
     if found.reused == 0:
@@ -82,7 +80,7 @@ def prefix_note(rendered: Rendered | None) -> dict[str, Any]:
     return token_strip.value([Group((), label=label, note=f"{note} {say.text('prefix_how')}", as_text=True)])
 
 
-def time_table(found: "TimeInPrompt | None") -> dict[str, Any]:
+def time_table(found: TimeInPrompt | None) -> dict[str, Any]:
     """The same system prompt a minute later, with the time put first and put last."""
     say = words("turns")
     if found is None:

@@ -5,48 +5,23 @@ the rows of a language model as they are, where the paper brings its word vector
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from engine.anatomy import anatomy
+from engine.answers.arithmetic import Arithmetic, Term
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError, replace_lone_surrogates
 from engine.probes.embedding_table import nearest, row_cosines, row_norms, table_of
 from engine.stages.vocabulary import Vocabulary, vocabulary
-from engine.trace import Floats, Ints
+from engine.trace import Floats
 
 MAX_CHARACTERS = 200
 MAX_TERMS = 6
 RESULTS = 10
 
 _SIGNS = re.compile(r"\s*([+\-−–])\s*")
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """One word of the formula: its sign, the token that stands for it, where it would have come among the results."""
-
-    sign: int  # +1 or −1
-    token_id: int
-    token_bytes: bytes
-    norm: float
-    cosine: float  # with the result
-    rank: int  # among all rows by that cosine, 1 = most alike
-
-
-@dataclass(frozen=True, eq=False)
-class Arithmetic:
-    """t terms and the k rows nearest to their sum by cosine, the terms themselves left out."""
-
-    formula: str
-    terms: tuple[Term, ...]  # [t]
-    norm: float  # of the sum
-    token_ids: Ints  # [k]
-    token_bytes: tuple[bytes, ...]  # [k]
-    cosines: Floats  # [k]
-    near_terms: Ints  # [k, t], the place of each result among the neighbours of each term alone, 1 = nearest; 0: none
 
 
 def arithmetic(conversation: Conversation, *, formula: str, count: int = RESULTS) -> Arithmetic:

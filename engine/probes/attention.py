@@ -1,53 +1,14 @@
 """Attention at one position: every head of a layer, a map over all layers, and one head taken apart in five moves."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 import torch
 
+from engine.answers.attention import AttentionAt, HiddenBy, Moves
 from engine.attention import Attended, cap
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
-from engine.probes.head_kinds import KINDS, HeadFigures, HeadKind, kinds, measure, stack
+from engine.probes.head_kinds import KINDS, kinds, measure, stack
 from engine.probes.inside import inside
-from engine.trace import Floats
-
-HiddenBy = Literal["window", "padding"]
-
-
-@dataclass(frozen=True, eq=False)
-class Moves:
-    """One head at one position, over the m positions in its reach: scores, scale, mask, softmax, weighted values."""
-
-    raw: Floats  # [m], q · k
-    scaled: Floats  # [m], raw × scaling, then capped where the model caps
-    masked: Floats  # [m], −inf where hidden
-    hidden_by: tuple[HiddenBy | None, ...]  # [m]; later positions, hidden by the causal mask, are not in reach
-    weights: Floats  # [m], sum 1
-    value_norms: Floats  # [m], length of each value vector; weighted it is weights × value_norms
-    mixed_norm: float  # length of the sum of the weighted values
-    scaling: float
-    softcap: float | None
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionAt:
-    """Attention of a model with L layers at one position, whose reach are the positions `first` … `position`."""
-
-    turn: int
-    position: int
-    layer: int
-    head: int
-    first: int  # > 0 only where a sliding layer's cache has dropped what came before
-    later: int  # positions of the context after this one: the causal mask hides them
-    weights: Floats  # [heads, m], of the chosen layer; each row sums to 1
-    figures: HeadFigures  # each [L, heads]
-    kinds: tuple[tuple[HeadKind, ...], ...]  # [L][heads]
-    moves: Moves  # of the chosen head
-    kv_head: int
-    group: tuple[int, ...]  # the query heads that share that key/value head, this one included
-    window: int | None  # positions that a sliding layer sees, itself included; None for one that sees all
 
 
 def attention(

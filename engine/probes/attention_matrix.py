@@ -1,35 +1,19 @@
 """The whole causal matrix of one attention head: a forward as far as its layer, kept for the layer's other heads."""
 
-from dataclasses import dataclass
-
 import torch
 
 from engine import attention
 from engine.anatomy import AnatomyError
+from engine.answers.attention_matrix import AttentionMatrix
 from engine.conversation import Conversation
 from engine.probes.attention import check_head
 from engine.probes.inside import context_of
 from engine.probes.recompute import cache_before, feed
-from engine.trace import Floats
 
 #: A matrix has at most this many positions a side: 4 MB of float32, and a picture that a screen can still show.
 MAX_POSITIONS = 1_024
 #: Layers of one conversation whose queries and keys are kept, so that their other heads cost no forward.
 KEPT_LAYERS = 2
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionMatrix:
-    """Weights of one head among the n newest positions, `first` … `last`."""
-
-    turn: int
-    layer: int
-    head: int
-    first: int
-    last: int
-    weights: Floats  # [n, n], row: the position that looks, column: the one looked at; 0 where masked
-    outside: Floats  # [n], what each row gives to positions before `first`; with it each row sums to 1
-    positions: int  # of the context in all, n where nothing was capped
 
 
 def attention_matrix(

@@ -1,12 +1,12 @@
 """The probability that a turn's steps gave to given tokens, one each, in one forward over the ids."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from engine import kv_cache
+from engine.answers.chances import Chances
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.limits import check_id
@@ -14,21 +14,9 @@ from engine.probes.recompute import cache_before, context_ids, mask_length
 from engine.stages.forward import forward_newest
 from engine.stages.inputs import make_inputs
 from engine.stages.processors import build_chain
-from engine.trace import Floats
 
 #: Steps that one question may span: their logits are [steps, vocab].
 MAX_STEPS = 64
-
-
-@dataclass(frozen=True, eq=False)
-class Chances:
-    """n tokens, each at a step of its own."""
-
-    turn: int
-    steps: tuple[int, ...]  # [n]
-    token_ids: tuple[int, ...]  # [n]
-    own: Floats  # [n], by the model's own logits
-    probabilities: Floats  # [n], after the last stage; 0 where cut
 
 
 def chances(

@@ -1,10 +1,9 @@
 """Self-check: the current turn once more with no cache to begin with. What reuse saved, and that it changed nothing."""
 
-from dataclasses import dataclass
-
 import torch
 
 from engine import kv_cache
+from engine.answers.cold_turn import ColdTurn
 from engine.conversation import Conversation
 from engine.decode import Turn
 from engine.experiment import ExperimentError
@@ -17,23 +16,6 @@ from engine.trace import Stepped
 
 #: Tokens that are drawn again at most: other visitors wait meanwhile.
 MAX_TOKENS = 32
-
-
-@dataclass(frozen=True)
-class ColdTurn:
-    """One turn as it was and computed cold. Logits [vocab] are those of its first token."""
-
-    turn: int
-    reused: int
-    positions: int  # of the whole prompt, all of which were computed cold
-    warm_seconds: float  # the prefill with what it reused
-    again: bool  # it was measured again, beside the cold one; False: as it was in its time
-    cold_seconds: float
-    max_difference: float  # largest |Δlogit|
-    same_best: bool  # both put the same token first
-    ours: tuple[int, ...]  # ids drawn in the turn, at most `MAX_TOKENS`
-    cold: tuple[int, ...]  # the same number of draws from the same random state, computed cold
-    first_difference: int | None  # the step
 
 
 def cold_turn(conversation: Conversation) -> ColdTurn:

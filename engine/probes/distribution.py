@@ -1,34 +1,19 @@
 """Any token at every stage of a step: logit, probability and rank over the whole vocabulary."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
+from engine.answers.distribution import Distribution
 from engine.conversation import Conversation
 from engine.limits import check_id
 from engine.probes.recompute import stages_of
 from engine.stages.candidates import cut_by, follow, scores_of
 from engine.stages.snapshots import Snapshot
 from engine.stages.vocabulary import vocabulary
-from engine.trace import Floats, Ints, Stage
+from engine.trace import Ints
 
 MAX_TOKENS = 500
-
-
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """c tokens through the s stages of one step, likeliest after the last stage first."""
-
-    turn: int
-    step: int
-    stages: tuple[Stage, ...]  # [s]
-    token_ids: Ints  # [c]
-    token_bytes: tuple[bytes, ...]  # [c]
-    logits: Floats  # [s, c], −inf where cut
-    probabilities: Floats  # [s, c], 0 where cut
-    ranks: Ints  # [s, c], 1 = best; 0 where cut
-    cut_by: tuple[str | None, ...]  # [c], the stage that cut the token
 
 
 def distribution(

@@ -7,19 +7,19 @@ run of its own would, and stays alone.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import Cache
 
 from engine import kv_cache
+from engine.answers.grid import GridResult
 from engine.decode import Computed
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.history import render_turn
 from engine.limits import check_prompt
 from engine.model import LoadedModel
-from engine.probes.grid_cell import TOLERANCE, Cell, CellResult
+from engine.probes.grid_cell import TOLERANCE, Cell
 from engine.stages.forward import forward, forward_rows
 from engine.stages.inputs import make_inputs, make_row_inputs
 from engine.trace import Trace
@@ -28,18 +28,6 @@ MAX_CELLS = 12
 
 #: Where the one row that is checked is further off than this part of the tolerance, every cell runs alone.
 SAFETY = 20
-
-
-@dataclass(frozen=True, eq=False)
-class GridResult:
-    """All cells so far, in the order they were asked for."""
-
-    experiment: Experiment  # what they share; a cell's own settings go over its sampling
-    cells: tuple[CellResult, ...]
-    prompt_tokens: int
-    forwards: int  # made in all: the prefill, steps of all rows together, steps of one cell
-    deviation: float | None  # greatest distance of a logit from the same row alone, where it was checked
-    done: bool
 
 
 class Grid:

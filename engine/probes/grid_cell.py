@@ -1,35 +1,21 @@
 """One cell of a grid: a turn under settings of its own, fed by others or by itself."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
 from engine import kv_cache
+from engine.answers.grid import CellResult
 from engine.decode import Computed, Turn
 from engine.experiment import Experiment, ExperimentError
 from engine.model import LoadedModel
 from engine.stages.certainty import can_tell, certain
-from engine.trace import Event, Floats, Stepped, Stopped
+from engine.trace import Event, Stepped, Stopped
 
 #: How far a logit may be from that of a row computed alone; choices closer than this are made alone. Measured on the
 #: embedded model and on small ones of four architectures the distance stays under a twentieth of it.
 TOLERANCE = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class CellResult:
-    """One cell so far; n tokens."""
-
-    overrides: dict[str, Any]  # the sampling settings that are this cell's own
-    token_ids: tuple[int, ...]
-    token_bytes: tuple[bytes, ...]
-    text: str
-    entropy: Floats  # [n] nats, of what each token was drawn from
-    first_difference: int | None  # the first step at which it parts from cell 0; None while it has not
-    stopped: Stopped | None
-    alone_from: int | None  # the step from which it was computed by itself; None: always with the others
 
 
 class Cell:

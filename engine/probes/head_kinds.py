@@ -1,32 +1,19 @@
 """What pattern an attention head shows at one position: figures of its weights, and a name that follows from them."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.answers.attention import HeadFigures, HeadKind
 from engine.trace import Floats
 
-HeadKind = Literal["self", "first", "previous", "content", "spread"]
 KINDS: tuple[HeadKind, ...] = get_args(HeadKind)
 
 #: A place (itself, the first token, the previous token) that takes at least this share names the head.
 MAJORITY = 0.5
 #: Else a head whose entropy is at least this part of the greatest one possible, ln(visible positions), is spread.
 SPREAD = 0.7
-
-
-@dataclass(frozen=True, eq=False)
-class HeadFigures:
-    """Figures of heads, each array [...] float32. Shares lie in [0, 1]; at positions 0 and 1 places fall together."""
-
-    entropy: Floats  # nats
-    evenness: Floats  # entropy ÷ ln(visible positions), 0 where only one is visible
-    on_self: Floats
-    on_first: Floats  # 0 where position 0 is out of sight
-    on_previous: Floats
-    elsewhere: Floats  # the strongest single one on any other position
 
 
 def measure(weights: Floats, *, first: int, visible: int) -> HeadFigures:

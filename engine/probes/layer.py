@@ -1,15 +1,13 @@
 """One layer at one position, operation by operation: worked out by hand from its weights, beside the model's own."""
 
-from dataclasses import dataclass
-
 import torch
 
 from engine.anatomy import AnatomyError
+from engine.answers.layer import LayerAt
 from engine.attention import capturing
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.inside import context_of, seen_anatomy
-from engine.probes.layer_sheet import Operation
 from engine.probes.layer_work import work
 from engine.probes.recompute import mask_length, newest_alone
 from engine.probes.watched import Seen, watching
@@ -19,25 +17,6 @@ from engine.trace import Floats
 #: Largest difference that roundings explain, by the type of the weights. By hand all is worked out in float32; a
 #: 16-bit model rounds after each operation, to 8 (bfloat16) or 11 (float16) binary digits.
 EXPECTED = {"float32": 1e-4, "float16": 1.25e-2, "bfloat16": 0.1}
-
-
-@dataclass(frozen=True, eq=False)
-class LayerAt:
-    """One of L layers at one position."""
-
-    turn: int
-    position: int
-    layer: int
-    operations: tuple[Operation, ...]  # in order; the last one is the stream after the layer
-    largest: float  # difference of any operation, relative; NaN where one is
-    worst: str  # the name of that operation
-    whole: float  # of the stream after the layer, relative
-    expected: float
-    dtype: str
-    heads: int
-    kv_heads: int
-    head_dim: int
-    stream: Floats  # [L], the norm of the stream before each layer, the model's own
 
 
 def layer(

@@ -1,35 +1,16 @@
 """A sheet on which the operations of a layer are written down, ours beside the model's."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import torch
 from torch import nn
 
 from engine.anatomy import AnatomyError
+from engine.answers.layer import Operation
 from engine.probes import by_hand
 from engine.probes.watched import Seen
-from engine.trace import Floats, Shape
+from engine.trace import Floats
 
 #: So many numbers of each result are kept, to be compared by eye.
 FIRST = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Operation:
-    """One operation at one position. Numbers are of our own result, unless said otherwise."""
-
-    name: str
-    stage: str
-    form: str  # which formula; `values` are the numbers and names in it
-    values: Mapping[str, float | int | str]
-    shape: Shape  # [heads, head_dim], [heads, positions], or one axis
-    norm: float  # Euclidean, over all its numbers
-    low: float
-    high: float
-    difference: float | None  # max|ours − model| ÷ max|model|; None where the model keeps it to itself
-    ours: Floats  # the first numbers, of the first head where there are heads
-    model: Floats | None
 
 
 class Sheet:

@@ -3,10 +3,11 @@
 import torch
 
 from engine.anatomy import Block
+from engine.answers.layer import Operation
 from engine.probes import by_hand
 from engine.probes.layer_heads import attend
 from engine.probes.layer_parts import find_feed_forward
-from engine.probes.layer_sheet import Operation, Sheet
+from engine.probes.layer_sheet import Sheet
 from engine.probes.watched import Seen
 
 

@@ -5,11 +5,11 @@ Each row of the stream goes through the final norm and the output head, as the l
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from engine.answers.lens import Lens
 from engine.conversation import Conversation
 from engine.limits import check_id
 from engine.probes.distribution import find_tokens
@@ -17,36 +17,10 @@ from engine.probes.inside import Inside, context_of, inside
 from engine.probes.readings import ranks_of, read
 from engine.probes.recompute import context_ids
 from engine.stages.vocabulary import vocabulary
-from engine.trace import Floats, Ints
 
 #: Tokens that led at some row and are followed too, the latest first.
 LEADERS = 8
 ASKED = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Lens:
-    """One position through r = L + 1 rows: row 0 is the embedding, row L the end of the last layer.
-
-    c tokens are followed: the one that comes next (where it is known), the best end-of-sequence token, those asked
-    for, and those that led at some row.
-    """
-
-    turn: int
-    position: int
-    token_ids: Ints  # [c]
-    token_bytes: tuple[bytes, ...]  # [c]
-    next_id: int | None  # the token that stands at the next position
-    eos_id: int | None
-    asked: tuple[int, ...]  # ids asked for, by number or text
-    ranks: Ints  # [r, c], 1 = best
-    logits: Floats  # [r, c], softcap and scale applied
-    probabilities: Floats  # [r, c]
-    top_ids: Ints  # [r]
-    top_bytes: tuple[bytes, ...]  # [r]
-    top_probabilities: Floats  # [r]
-    entropies: Floats  # [r], nats
-    max_difference: float  # of the last row's logits from those the model itself gave
 
 
 def lens(

@@ -1,10 +1,9 @@
 """The lens over many positions: the top guess of every layer at every position."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
+from engine.answers.lens_map import LensMap
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.inside import context_of
@@ -16,20 +15,6 @@ from engine.trace import Floats, Ints
 
 #: Logits of one piece, in numbers: 16 MiB of float32.
 PIECE = 4 * 2**20
-
-
-@dataclass(frozen=True, eq=False)
-class LensMap:
-    """r = L + 1 rows at n positions from `first` on; row 0 is the embedding, row L the end of the last layer."""
-
-    turn: int
-    first: int
-    token_bytes: tuple[bytes, ...]  # [n], the tokens that stand there
-    top_ids: Ints  # [r, n]
-    top_bytes: tuple[tuple[bytes, ...], ...]  # [r][n]
-    top_probabilities: Floats  # [r, n]
-    next_ids: Ints  # [n], the token that really comes next; -1 where none was chosen yet
-    next_ranks: Ints  # [r, n], its rank, 1 = best; 0 where none was chosen yet
 
 
 def lens_map(

@@ -1,26 +1,13 @@
 """The length of the stream over layers and positions, and how the final norm levels the positions."""
 
-from dataclasses import dataclass
-
 import torch
 
+from engine.answers.norms import Norms
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.inside import context_of, inside
 from engine.probes.stretch import MAX_POSITIONS, stretch
 from engine.stages.vocabulary import vocabulary
-from engine.trace import Floats, Ints
-
-
-@dataclass(frozen=True, eq=False)
-class Norms:
-    """n positions: the last ones fed, and position 0, whose stream is often by far the longest. r = L + 1 rows."""
-
-    turn: int
-    positions: Ints  # [n], rising
-    token_bytes: tuple[bytes, ...]  # [n]
-    stream: Floats  # [r, n], row L is what the final norm reads
-    normed: Floats  # [n], after the final norm
 
 
 def norms(conversation: Conversation, *, turn: int | None = None, count: int = MAX_POSITIONS) -> Norms:

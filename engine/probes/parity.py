@@ -1,11 +1,11 @@
 """Self-check: does the loop draw the very tokens that transformers' `generate` draws?"""
 
 import time
-from dataclasses import dataclass
 
 import torch
 from transformers import GenerationConfig, LogitsProcessorList
 
+from engine.answers.parity import Parity
 from engine.conversation import Conversation
 from engine.decode import Turn
 from engine.experiment import Experiment, Grammar
@@ -18,22 +18,6 @@ from engine.stages.vocabulary import vocabulary
 from engine.tools.rounds import grammar_of
 
 MAX_TOKENS = 64
-
-
-@dataclass(frozen=True)
-class Parity:
-    """The loop's tokens of one turn beside those of `generate`; `reason` says why they cannot be compared."""
-
-    reason: str | None
-    ours: tuple[int, ...] = ()
-    theirs: tuple[int, ...] = ()
-    first_difference: int | None = None  # the step
-    seconds: float = 0.0
-
-    @property
-    def equal(self) -> bool:
-        """True when every token so far is the same."""
-        return self.reason is None and self.first_difference is None
 
 
 def parity(conversation: Conversation) -> Parity:

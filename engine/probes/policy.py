@@ -1,12 +1,13 @@
 """One strategy on the chat at hand: what it would keep of the newest turn's history, the cost, and what comes of it."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import torch
 
 from engine import kv_cache
+from engine.answers.policy import Policy
 from engine.context.fit import Fed, fit
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
@@ -14,7 +15,7 @@ from engine.limits import check_prompt
 from engine.new_turn import new_turn
 from engine.reuse import Reuse
 from engine.trace import Stepped, Stopped, Trace
-from engine.truncated import SystemFate, Truncated
+from engine.truncated import Truncated
 from engine.values import Context, Strategy
 
 #: Tokens of an answer. With its prompt and a summary one strategy is one piece of work: other visitors wait for it.
@@ -22,33 +23,6 @@ ANSWER_TOKENS = 24
 
 #: Positions that an answer may compute in a window that starts again, which computes all of them at each step.
 COMPUTED = 4_096
-
-
-@dataclass(frozen=True, eq=False)
-class Policy:
-    """What one strategy makes of the current turn. Every prompt is computed from nothing here; `refusal` says why not.
-
-    `reused` counts the positions that the run's cache, as the turn before left it, would have spared.
-    """
-
-    turn: int
-    strategy: Strategy
-    positions: Literal["go_on", "restart"]
-    limit: int
-    refusal: str | None
-    kept: tuple[int, ...] = ()
-    dropped: tuple[int, ...] = ()
-    partly: tuple[int, ...] = ()  # messages of which only the end stays
-    before: int = 0
-    after: int = 0
-    system: SystemFate = "none"
-    reused: int = 0
-    computed: int = 0
-    summary: str | None = None
-    token_ids: tuple[int, ...] = ()
-    answer: str = ""
-    ended: str | None = None  # the reason to stop; None where no more tokens were asked for
-    seconds: float = 0.0
 
 
 def policy(

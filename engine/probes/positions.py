@@ -1,38 +1,20 @@
 """Learned positions (GPT-2, OPT): a second table, whose row for the position is added to the token's row."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.functional import normalize
 
 from engine.anatomy import AnatomyError, anatomy
+from engine.answers.positions import Positions
 from engine.conversation import Conversation
 from engine.probes.embedding_table import row_norms, table_of
 from engine.probes.inside import context_of
-from engine.trace import Floats, Ints
+from engine.trace import Ints
 
 #: Positions on the curve of norms, and on each side of the map of cosines.
 CURVE = 1024
 MAP = 128
-
-
-@dataclass(frozen=True, eq=False)
-class Positions:
-    """n positions' norms, and the cosines between m of them; all of them where there are few, else evenly spread."""
-
-    turn: int
-    position: int
-    count: int  # positions that the model learned
-    norm: float  # of the row of the position in sight
-    token_norm: float  # of its token's row
-    cosine: float  # between the two
-    sum_norm: float  # of their sum, which is what the first layer reads
-    curve: Ints  # [n], rising
-    norms: Floats  # [n]
-    places: Ints  # [m], rising, the position in sight among them
-    cosines: Floats  # [m, m]
 
 
 def positions(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Positions:

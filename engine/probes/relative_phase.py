@@ -1,42 +1,20 @@
 """Equal distance, equal score: one query and one key, put at other positions by the model's own rotary turn."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
 from engine.anatomy import Anatomy, anatomy
+from engine.answers.relative_phase import RelativePhase
 from engine.conversation import Conversation
 from engine.probes.attention import check_head
 from engine.probes.attention_matrix import capture
 from engine.probes.inside import context_of
 from engine.probes.rotary import kinds
 from engine.probes.turning import cos_sin, turned
-from engine.trace import Floats, Ints
 
 #: Where the key is put, and how far behind it the query stands; what the context does not hold is left out.
 PLACES = (0, 1, 10, 100, 1000, 10_000)
 DISTANCES = (0, 1, 2, 4, 8, 16, 32, 64, 128)
-
-
-@dataclass(frozen=True, eq=False)
-class RelativePhase:
-    """q · k (neither scaled nor masked) of the query at one position and the key before it, by place and distance."""
-
-    turn: int
-    position: int
-    layer: int
-    head: int
-    kv_head: int
-    key_position: int  # the position before, itself at position 0
-    raw: float  # q · k as the model itself had it there
-    again: float  # the same from the vectors turned back to position 0 and turned anew
-    lengths: float  # |q| |k|
-    places: Ints  # [s], of the key
-    distances: Ints  # [d], of the query from it
-    scores: Floats  # [d, s]
-    within: float  # the largest difference inside a row: one distance at all places
-    between: float  # between the lowest and the highest row mean
 
 
 def relative_phase(

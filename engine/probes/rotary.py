@@ -6,55 +6,20 @@ positions, so that scaled variants (linear, llama3, YaRN, …) show as they are.
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from torch import nn
 
 from engine.anatomy import Anatomy, AnatomyError, anatomy
+from engine.answers.rotary import Rotary, Turning
 from engine.conversation import Conversation
 from engine.probes.inside import context_of
 from engine.probes.turning import angles_of, cos_sin, pair_distance
-from engine.trace import Floats, Ints
+from engine.trace import Ints
 
 #: Positions whose angles are given.
 SHOWN = 256
-
-
-@dataclass(frozen=True, eq=False)
-class Turning:
-    """One way of turning, that of `layers`: c pairs of dimensions, n positions."""
-
-    kind: str | None  # the config's name for these layers, where not all layers turn alike
-    layers: tuple[int, ...]
-    variant: str  # "default", "linear", "llama3", "yarn", …
-    theta: float | None  # the config's base
-    factor: float | None  # the config's factor of scaling
-    rotated: int  # dimensions that are turned, 2c
-    apart: int | None  # a dimension is turned with the one `apart` further on, c or 1; None where that cannot be tried
-    frequencies: Floats  # [c], radians a position
-    scaling: float  # cosines and sines are multiplied by it (YaRN), so scores by its square
-    angles: Floats  # [n, c], radians in (−π, π], at `Rotary.positions`
-    here: Floats  # [c], the same at the position in sight
-
-    @property
-    def wavelengths(self) -> Floats:
-        """[c], positions until a pair has come round once; ∞ for a pair that stands still."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(2 * np.pi / self.frequencies)
-
-
-@dataclass(frozen=True, eq=False)
-class Rotary:
-    """The angles at n positions that end with, or hold, the one in sight."""
-
-    turn: int
-    position: int
-    head_dim: int
-    context: int  # positions that the model can take
-    positions: Ints  # [n], rising
-    turnings: tuple[Turning, ...]
 
 
 def rotary(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Rotary:

@@ -1,9 +1,9 @@
 """What a time of day in the system prompt does to reuse: put first it breaks everything after it, put last little."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from engine.answers.time_in_prompt import TimeCase, TimeInPrompt
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError, Message
 from engine.kv_cache import common_prefix
@@ -18,26 +18,6 @@ SYSTEM = (
     "You are a patient teacher. Answer in plain words and short sentences. Where you are not sure, say so. "
     "Never invent a source, a number or a name."
 )
-
-
-@dataclass(frozen=True)
-class TimeCase:
-    """Two contexts that differ in the time alone: `common` of the first one's `positions` can be reused."""
-
-    place: Literal["first", "last"]
-    positions: int
-    common: int
-    shared: bytes  # the text just before they part
-    old: bytes  # the first differing token of each
-    new: bytes
-
-
-@dataclass(frozen=True)
-class TimeInPrompt:
-    """The same system prompt with the time put first, and put last."""
-
-    system: str
-    cases: tuple[TimeCase, ...]
 
 
 def time_in_prompt(conversation: Conversation) -> TimeInPrompt:

@@ -2,11 +2,10 @@
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
 from transformers import AutoTokenizer
 
+from engine.answers.tokenizers import Counted, Missing, Tokenizers
 from engine.catalog import EmbeddedSource, Entry, HubSource, load_catalog
 from engine.conversation import Conversation
 from engine.embedded import folder_of, is_intact
@@ -18,28 +17,6 @@ from engine.ranks import load_ranks
 MAX_TEXT = 20_000
 
 Encode = Callable[[str], list[int]]
-Missing = Literal["not_converted", "not_here", "shape_only"]
-
-
-@dataclass(frozen=True)
-class Counted:
-    """One tokenizer's count of the text; `missing` says why there is none."""
-
-    model_id: str
-    title: str
-    vocabulary: int  # rows of the model's embedding
-    tokens: int | None
-    missing: Missing | None = None
-
-
-@dataclass(frozen=True)
-class Tokenizers:
-    """A text's size, and its tokens under each tokenizer; the loaded model's comes first."""
-
-    text: str
-    characters: int
-    utf8_bytes: int
-    rows: tuple[Counted, ...]
 
 
 def tokenizers(conversation: Conversation, *, text: str | None = None) -> Tokenizers:

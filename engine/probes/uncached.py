@@ -1,26 +1,10 @@
 """Self-check: one step with the cache and without any gives the same logits, at another price."""
 
-from dataclasses import dataclass
-
 import torch
 
+from engine.answers.uncached import Uncached
 from engine.conversation import Conversation
 from engine.probes.recompute import recompute
-
-
-@dataclass(frozen=True)
-class Uncached:
-    """One step computed both ways. Logits are compared over the whole vocabulary."""
-
-    turn: int
-    step: int
-    reused: int  # positions that came from the cache
-    fed_cached: int  # positions that were computed with its help
-    fed_uncached: int  # positions that were computed without
-    max_difference: float  # largest |Δlogit|
-    same_best: bool  # both put the same token first
-    cached_seconds: float
-    uncached_seconds: float
 
 
 def uncached(conversation: Conversation, *, step: int, turn: int | None = None) -> Uncached:

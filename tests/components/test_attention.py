@@ -11,8 +11,8 @@ from components.attention import panel as attention
 from components.attention.moves import HIDDEN, TOP, moves_value
 from components.panel import Cursor, View
 from components.units import probability_text
+from engine.answers.attention import AttentionAt, Moves
 from engine.conversation import Conversation
-from engine.probes.attention import AttentionAt, Moves
 from engine.probes.head_kinds import KINDS, kinds, measure, stack
 from engine.probes.table import PROBES
 from engine.refusals import Refused

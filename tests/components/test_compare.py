@@ -14,9 +14,8 @@ from components.compare.parting import Parting, parting, recorded
 from components.compare.sides import sides_value
 from components.panel import View
 from components.widgets import host
+from engine.answers.grid import CellResult, GridResult
 from engine.branches import Branch
-from engine.probes.grid import GridResult
-from engine.probes.grid_cell import CellResult
 from engine.trace import Stopped, Trace
 from tests.components.handmade import PROMPT, make_experiment, make_rendered, make_trace, make_view
 

@@ -16,8 +16,8 @@ from components.kv_cache.tables import (
     uncached_table,
 )
 from components.widgets.host import read
+from engine.answers.uncached import Uncached
 from engine.catalog import load_catalog
-from engine.probes.uncached import Uncached
 from engine.trace import Prefilled
 
 from .handmade import make_facts, make_shapes, make_step, make_trace, make_view

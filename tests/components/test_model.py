@@ -9,8 +9,9 @@ from components.model import panel
 from components.model.parameters import parameters_value
 from components.model.parts import ORDER, areas_figure, parts_value, share_text, where_note
 from components.widgets.chart_host import read_figure
+from engine.answers.model import Model
 from engine.model import LoadedModel
-from engine.probes.model import PARTS, Model, measure
+from engine.probes.model import PARTS, measure
 from tests.components.handmade import make_facts, make_view
 from tests.components.looking import cells, look, notes
 from tests.components.reading import station

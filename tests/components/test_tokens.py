@@ -6,8 +6,8 @@ from components.tokens import panel as tokens
 from components.tokens.characters import characters_touched
 from components.tokens.merges import merges_value, tokenizers_value, word_at
 from components.visible import visible_bytes
-from engine.probes.merges import Merge, Merges, Word
-from engine.probes.tokenizers import Counted, Tokenizers
+from engine.answers.merges import Merge, Merges, Word
+from engine.answers.tokenizers import Counted, Tokenizers
 from tests.components.handmade import ANSWER, PROMPT, make_rendered, make_step, make_trace, make_view
 from tests.components.reading import read, station
 

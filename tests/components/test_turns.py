@@ -9,8 +9,8 @@ from components.turns import closing, ledger
 from components.turns import panel as turns
 from components.turns.checks import cold_table, prefix_note, time_table
 from components.widgets.chart_host import read_figure
-from engine.probes.cold_turn import ColdTurn
-from engine.probes.time_in_prompt import TimeCase, TimeInPrompt
+from engine.answers.cold_turn import ColdTurn
+from engine.answers.time_in_prompt import TimeCase, TimeInPrompt
 from engine.trace import Parted, PrefixLookup, Trace
 from tests.components.chats import CLOSE, FIRST, chat, grown, second
 from tests.components.handmade import make_trace, make_view

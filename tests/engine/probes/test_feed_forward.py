@@ -10,10 +10,11 @@ from torch import nn
 from transformers import AutoModelForCausalLM, Phi3Config, PreTrainedConfig, Qwen2Config, Qwen2MoeConfig
 
 from engine.anatomy import AnatomyError, anatomy
+from engine.answers.feed_forward import Sparsity
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
 from engine.probes.contributions import LinearNorm
-from engine.probes.feed_forward import NEURONS, TOKENS, Path, Sparsity, _sparsity, feed_forward
+from engine.probes.feed_forward import NEURONS, TOKENS, Path, _sparsity, feed_forward
 from engine.probes.inside import inside
 from engine.probes.neurons import Fired, down_projection, firing
 from engine.probes.residual import residual

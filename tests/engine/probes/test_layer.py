@@ -10,13 +10,14 @@ from torch import nn
 from transformers import AutoModelForCausalLM, Qwen3MoeConfig
 
 from engine.anatomy import AnatomyError, anatomy
+from engine.answers.layer import LayerAt, Operation
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
 from engine.probes import by_hand
 from engine.probes.inside import inside
-from engine.probes.layer import LayerAt, layer
-from engine.probes.layer_sheet import Operation, relative_difference
+from engine.probes.layer import layer
+from engine.probes.layer_sheet import relative_difference
 from engine.probes.watched import watching
 from tests.engine.models import WINDOW, tiny
 from tests.engine.probes.test_lens import FACTS, talk, whole

@@ -8,9 +8,10 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from engine.answers.merges import Merge, Merges
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
-from engine.probes.merges import MAX_TEXT, Merge, Merges, merges_of
+from engine.probes.merges import MAX_TEXT, merges_of
 from tests.engine.models import tiny_tokenizer
 from tests.engine.qwen import qwen_oracle, qwen_tokenizer, ranks
 

@@ -15,8 +15,9 @@ from transformers import (
     Qwen2MoeConfig,
 )
 
+from engine.answers.model import Model
 from engine.model import LoadedModel
-from engine.probes.model import PARTS, Model, measure, model
+from engine.probes.model import PARTS, measure, model
 from tests.engine.models import CONFIGS, ROWS, tiny, tiny_tokenizer
 from tests.engine.probes.test_feed_forward import SHAPE, other
 from tests.engine.probes.test_lens import FACTS, talk

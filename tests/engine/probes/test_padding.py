@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from engine.answers.padding import Padding, Tried
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
 from engine.probes import padding as module
-from engine.probes.padding import MAX_TOKENS, SECOND, WAYS, Padding, Tried, padding
+from engine.probes.padding import MAX_TOKENS, SECOND, WAYS, padding
 from engine.stages.inputs import positions_from_mask
 from tests.engine.models import CONFIGS, tiny
 from tests.engine.probes.test_lens import FACTS, talk
