@@ -147,7 +147,9 @@ def _by_record(files: Iterable[Path], catalog: Catalog) -> list[list[Lesson]]:
         groups[lesson.record] = group = [other for other in beside if other.record == lesson.record]
         for other in group:
             if other.written.experiment != group[0].written.experiment:
-                raise LessonError(f"{other.name}: experiment: is not that of {group[0].name}, which has the same record")
+                raise LessonError(
+                    f"{other.name}: experiment: is not that of {group[0].name}, which has the same record"
+                )
     return list(groups.values())
 
 

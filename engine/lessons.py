@@ -199,9 +199,7 @@ class Shelf:
     def find(self, lesson_id: str, language: str) -> Lesson | None:
         """The lesson in that language, else in English, else in any; None where there is none of that id."""
         of_any = (lesson for (own, _), lesson in self._lessons.items() if own == lesson_id)
-        return (
-            self._lessons.get((lesson_id, language)) or self._lessons.get((lesson_id, "en")) or next(of_any, None)
-        )
+        return self._lessons.get((lesson_id, language)) or self._lessons.get((lesson_id, "en")) or next(of_any, None)
 
     def listed(self, language: str) -> list[Lesson]:
         """Each lesson once, in that language where there is one, in the order that the files ask for."""
