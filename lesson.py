@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("files", nargs="*" if name == "check" else "+", type=Path, metavar="FILE")
         if name == "check":
             command.add_argument("--live", action="store_true", help="check on a run made anew, not on the record")
+        command.add_argument(
+            "--texts", action="store_true", help="also print each note's texts with the numbers put in"
+        )
         Settings.add_flags(command, "device", "dtype")
         command.set_defaults(run=run)
     flags = parser.parse_args(arguments)
@@ -65,7 +68,7 @@ def record(flags: argparse.Namespace, catalog: Catalog) -> int:
     for lessons in _by_record(flags.files, catalog):
         run = rehearsed(lessons, flags, catalog)
         for lesson in lessons:
-            failed |= not tell(lesson, find(lesson.claims, run.whole, run.ask))
+            failed |= not tell(lesson, find(lesson.claims, run.whole, run.ask), texts=flags.texts)
         file = lessons[0].record
         file.parent.mkdir(parents=True, exist_ok=True)
         data = record_to_bytes(run.record)
@@ -87,7 +90,7 @@ def check(flags: argparse.Namespace, catalog: Catalog) -> int:
             else:
                 assert recorded is not None
                 found = find_on_record(lesson.claims, recorded)
-            failed |= not tell(lesson, found)
+            failed |= not tell(lesson, found, texts=flags.texts)
     return FAILED_RUN if failed else 0
 
 
@@ -113,8 +116,8 @@ def rehearsed(lessons: Sequence[Lesson], flags: argparse.Namespace, catalog: Cat
     return run
 
 
-def tell(lesson: Lesson, found: Mapping[str, Finding]) -> bool:
-    """Print what each claim found, and the texts that cannot be written with it; True where all is well."""
+def tell(lesson: Lesson, found: Mapping[str, Finding], *, texts: bool) -> bool:
+    """Print what each claim found, and with `texts` what a student reads; True where all is well."""
     print(f"{lesson.name}: {lesson.written.title}")
     well = True
     values = {name: finding.value for name, finding in found.items() if finding.error is None}
@@ -126,10 +129,13 @@ def tell(lesson: Lesson, found: Mapping[str, Finding]) -> bool:
             print(one_line(f"  note {number}  {'ok  ' if finding.holds else 'FAIL'} {name} {claim.says()}: {said}"))
         for text in note.texts:
             try:
-                fill(text, values)
+                written = fill(text, values)
             except ValueError as error:
                 well = False
                 print(one_line(f"  note {number}  FAIL {error}"))
+            else:
+                if texts:
+                    print(one_line(f"  note {number}  {written}"))
     return well
 
 

@@ -1,10 +1,10 @@
 """Where a claim looks: a path of plain words into a JSON value. Nothing in it is ever run.
 
-turns.0.steps.5.token_id        fields by name, items of a list by number (-1 is the last)
-steps[step=5].token_bytes.text  the first item whose field has that value
-ranks[each 0]                   that item, or field, of each item of a list
-ranks[each 0][=1]               the place of the first item that equals a value
-token_ids.count                 of a list: count, sum, mean, min, max, where_min, where_max
+- `turns.0.steps.5.token_id`: fields by name, items of a list by number (-1 is the last)
+- `steps[step=5].token_bytes.text`: the first item whose field has that value
+- `ranks[each 0]`: that item, or field, of each item of a list
+- `ranks[each 0][=1]`: the place of the first item that equals a value
+- `token_ids.count`: of a list `count`, `sum`, `mean`, `min`, `max`, `where_min`, `where_max`
 """
 
 import math

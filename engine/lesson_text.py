@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_BETWEEN_IDEOGRAPHS = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef]) (?=[\u3000-\u9fff\uff00-\uffef])")
 _PLACE = re.compile(r"([a-z][a-z0-9_]*)(?::([+,]?(?:\.\d{1,2})?[%defg]?))?")
 
 
@@ -39,8 +40,9 @@ def fill(text: str, found: Mapping[str, Any]) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Lines of a paragraph joined by spaces, paragraphs parted by one empty line."""
-    return "\n\n".join(" ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block.strip())
+    """Lines of a paragraph joined by spaces (by nothing in Chinese), paragraphs parted by one empty line."""
+    blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block.strip())
+    return _BETWEEN_IDEOGRAPHS.sub("", "\n\n".join(blocks))
 
 
 def _read(match: re.Match[str]) -> tuple[str, str]:
