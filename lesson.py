@@ -43,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("files", nargs="*" if name == "check" else "+", type=Path, metavar="FILE")
         if name == "check":
             command.add_argument("--live", action="store_true", help="check on a run made anew, not on the record")
-        command.add_argument(
-            "--texts", action="store_true", help="also print each note's texts with the numbers put in"
-        )
+        command.add_argument("--texts", action="store_true", help="also print the texts with the numbers put in")
         Settings.add_flags(command, "device", "dtype")
         command.set_defaults(run=run)
     flags = parser.parse_args(arguments)
