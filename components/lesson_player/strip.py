@@ -1,0 +1,110 @@
+"""What the lesson strip shows: the list of lessons, or the note that is played."""
+
+from typing import Any
+
+import gradio as gr
+
+from components.copy import words
+from components.lesson_player.library import Reading
+from components.lesson_player.places import station_of
+from components.lesson_player.scene import cursor
+from components.visit import Visit
+from components.widgets import host
+from engine.lesson_text import fill
+from engine.lessons import Lesson
+from engine.trace import Trace
+
+STRIP = "lesson"
+
+
+def build() -> gr.HTML:
+    """The strip; its event `select` carries what is wanted as {"do": …}, with the lesson's id for "open"."""
+    return host.widget("lesson", STRIP, words("lesson").text("label"))
+
+
+def value(visit: Visit, language: str) -> dict[str, Any] | None:
+    """The strip's value; None where neither the list nor a lesson is open."""
+    reading = visit.reading
+    if reading is None:
+        return None
+    lesson = reading.lesson(language)
+    if not reading.listing and lesson is None:
+        return None
+    return {
+        "list": _list(reading, language) if reading.listing else None,
+        "note": None if lesson is None or reading.listing else _note(visit, reading, lesson),
+    }
+
+
+def _list(reading: Reading, language: str) -> dict[str, Any]:
+    say = words("lesson")
+    lessons = reading.library.shelf.listed(language)
+    cards = [
+        [
+            lesson.id,
+            lesson.written.title,
+            lesson.written.summary,
+            say.text("meta", minutes=lesson.written.minutes, level=say.text(f"level_{lesson.written.level}")),
+            lesson.id == reading.lesson_id,
+        ]
+        for lesson in lessons
+    ]
+    return {
+        "label": say.text("list_label"),
+        "close": say.text("list_close"),
+        "empty": "" if lessons else say.text("list_empty"),
+        "cards": host.items(cards),
+    }
+
+
+def _note(visit: Visit, reading: Reading, lesson: Lesson) -> dict[str, Any]:
+    say, notes = words("lesson"), lesson.written.notes
+    number = min(reading.note, len(notes) - 1)
+    note, last = notes[number], number == len(notes) - 1
+    values = reading.library.values(lesson)
+    shown = bool(note.answer) and reading.revealed
+    return {
+        "key": f"{lesson.language}/{lesson.id}/{number}",
+        "title": lesson.written.title,
+        "where": say.text("where", number=number + 1, count=len(notes)),
+        "look": _paragraphs(note.look, values),
+        "question_label": say.text("question"),
+        "question": _paragraphs(note.question or "", values),
+        "answer_label": say.text("answer"),
+        "answer": _paragraphs(note.answer or "", values) if shown else [],
+        "reveal": say.text("hide" if shown else "reveal") if note.answer else "",
+        "back": say.text("back"),
+        "first": number == 0,
+        "next": say.text("again" if last else "next"),
+        "list": say.text("list"),
+        "close": say.text("close"),
+        "away": say.text("away") if away(visit, reading, lesson) else "",
+        "live": say.text("live") if visit.playing is not None else "",
+        "live_hint": say.text("live_hint"),
+        "said": "" if visit.playing is not None else say.text("live_now"),
+    }
+
+
+def away(visit: Visit, reading: Reading, lesson: Lesson) -> bool:
+    """True where something else is in sight than the note points at."""
+    place = lesson.written.notes[min(reading.note, len(lesson.written.notes) - 1)]
+    if visit.playing is None or visit.station != station_of(place.panel):
+        return True
+    trace: Trace = visit.playing.trace
+    if visit.playing.playback.record is not reading.library.record(lesson) or trace.turns != place.cursor.turn + 1:
+        return True
+    if place.cursor.made is not None and len(trace.steps(place.cursor.turn)) != place.cursor.made:
+        return True
+    wanted = cursor(trace, place.cursor)
+    return any(
+        getattr(visit.cursor, name) != getattr(wanted, name)
+        for name in ("position", "layer", "head", "figure", "operation", "query", "formula")
+    )
+
+
+def _paragraphs(text: str, found: Any) -> list[str]:
+    try:
+        written = fill(text, found)
+    except ValueError:  # the record is older than the text: its places stay as they are written
+        written = text
+    return host.items(written.split("\n\n")) if written else []
