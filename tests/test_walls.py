@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 #: Of the engine: numpy and pydantic only.
 LIGHT = {
     *("answers", "dialogue", "exact_json", "experiment", "facts", "numerics", "record", "record_check", "refusals"),
-    *("trace", "trace_check", "trace_json", "truncated", "values"),
+    *("said", "trace", "trace_check", "trace_json", "truncated", "values"),
 }
 SOURCES = sorted(
     path for folder in ("engine", "components", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
