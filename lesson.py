@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from components.desk import Desk
-from components.lesson_player.places import PANEL_OF
+from components.lesson_player.library import read
 from components.lesson_player.rehearsal import rehearse
-from components.lesson_player.scene import stood
+from components.lesson_player.scene import tokens_made
 from engine.catalog import Catalog, ModelError, load_catalog
 from engine.claims import Finding, find
 from engine.claims_on_record import find_on_record
 from engine.commands.reading import BAD_INPUT, FAILED_RUN, OneLineParser, one_line
 from engine.experiment import ExperimentError
 from engine.lesson_text import fill
-from engine.lessons import FOLDER, Lesson, LessonError, lesson_files, read_lesson
+from engine.lessons import FOLDER, Lesson, LessonError, lesson_files
 from engine.record import record_from_bytes, record_to_bytes
 from engine.refusals import Refused
 from engine.settings import Settings
-from engine.tools.registry import TOOLS
 
 if TYPE_CHECKING:
     from engine.noted import NotedRun
@@ -53,11 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ExperimentError, LessonError, ModelError, OSError, Refused) as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BAD_INPUT
-
-
-def read(file: Path, catalog: Catalog) -> Lesson:
-    """One lesson, of the models and tools that this program has."""
-    return read_lesson(file, panels=tuple(PANEL_OF), models=catalog.loadable_ids, tools=TOOLS)
 
 
 def record(flags: argparse.Namespace, catalog: Catalog) -> int:
@@ -106,9 +100,8 @@ def rehearsed(lessons: Sequence[Lesson], flags: argparse.Namespace, catalog: Cat
     for lesson in lessons:
         for number, note in enumerate(lesson.written.notes, 1):
             try:
-                trace = stood(run.whole, note.cursor)
-                run.stand(trace)
-                rehearse(desk, trace, note)
+                run.stand(tokens_made(run.whole, note.cursor))
+                rehearse(desk, run.trace(""), note)
             except LessonError as error:
                 raise LessonError(f"{lesson.name}: note {number}: {error}") from None
     return run
@@ -144,10 +137,10 @@ def _by_record(files: Iterable[Path], catalog: Catalog) -> list[list[Lesson]]:
     """
     groups: dict[Path, list[Lesson]] = {}
     for file in files:
-        lesson = read(file, catalog)
+        lesson = read(file, catalog.loadable_ids)
         if lesson.record in groups:
             continue
-        beside = [read(other, catalog) for other in lesson_files(file.resolve().parent.parent)]
+        beside = [read(other, catalog.loadable_ids) for other in lesson_files(file.resolve().parent.parent)]
         groups[lesson.record] = group = [other for other in beside if other.record == lesson.record]
         for other in group:
             if other.written.experiment != group[0].written.experiment:

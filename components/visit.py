@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.copy import DEFAULT
+from components.lesson_player.library import Reading
 from components.panel import Cursor
 from engine.experiment import Experiment
 
@@ -25,4 +26,5 @@ class Visit:
     grid: Any = None  # the newest grid, as far as it is
     asked: Experiment | None = None  # what the grid is of, at its full length
     refill: bool = False  # the form is to show the settings of the run
+    reading: Reading | None = None  # where the visitor is in the lessons
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer

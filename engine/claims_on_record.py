@@ -5,18 +5,21 @@ from typing import Any
 
 from engine.claims import Claim, Finding, find
 from engine.lesson_paths import PathError
-from engine.record import Record, question
+from engine.playback import NotRecorded, Playback
+from engine.record import Record
 from engine.trace import Trace
 
 
 def find_on_record(claims: Mapping[str, Claim], record: Record) -> dict[str, Finding]:
     """What each claim finds in the record."""
-    answers = {answered.key: answered.result for answered in record.answers}
+    playback = Playback(record)
 
     def ask(name: str, arguments: Mapping[str, Any]) -> Any:
         for form in _forms(record.trace, arguments):
-            if question(name, form) in answers:
-                return answers[question(name, form)]
+            try:
+                return playback.probe(playback.steps, name, **form)
+            except NotRecorded:
+                continue
         raise PathError(f"the record holds no answer of {name} for {dict(arguments)}; make the record anew")
 
     return find(claims, record.trace, ask)

@@ -13,6 +13,7 @@ from engine.experiment import Experiment, ExperimentError
 from engine.facts import ModelFacts
 from engine.lesson_paths import PathError
 from engine.model import LoadedModel
+from engine.playback import Playback
 from engine.probes.table import PROBES
 from engine.record import Answered, Record, question
 from engine.refusals import Refused
@@ -45,8 +46,9 @@ class NotedRun:
         """The run with every answer that was given so far."""
         return Record(self.whole, tuple(answered for answered, _ in self._answers.values()))
 
-    def stand(self, trace: Trace) -> None:
-        """Show the run as it was at a moment: `trace` holds its first events."""
+    def stand(self, made: int) -> None:
+        """Show the run as it was when that many tokens, over all turns, were made."""
+        trace = Playback(self.record).trace_at(made)
         at_the_end = len(trace.events) == len(self.whole.events)
         self._standing = self._run if at_the_end else Conversation.resumed(self._loaded, trace)
 
@@ -58,6 +60,8 @@ class NotedRun:
 
     def probe(self, session_id: str, name: str, **arguments: Any) -> Any:  # noqa: ARG002
         """What a probe gives, as the page asks for it; the answer is kept."""
+        if "turn" in parameters(PROBES[name]):
+            arguments = {"turn": max(0, self._standing.trace.turns - 1)} | arguments
         return self._kept(name, arguments, lambda: PROBES[name](self._standing, **arguments))
 
     def ask(self, name: str, arguments: Mapping[str, Any]) -> Any:

@@ -1,13 +1,15 @@
 """The lessons of a page, and their records, each read when it is first played."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from components.compose import TOOLS
+from components.lesson_player.places import PANEL_OF
 from engine.claims_on_record import find_on_record
-from engine.lessons import Lesson, Shelf
+from engine.lessons import FOLDER, Lesson, LessonError, Shelf, lesson_files, read_lesson
 from engine.record import Record, record_from_bytes
 
 #: Records kept in memory; one of a short run takes a few megabytes there.
@@ -37,6 +39,25 @@ class Library:
             findings = find_on_record(lesson.claims, self.record(lesson))
             self._values[lesson] = {name: found.value for name, found in findings.items() if found.error is None}
         return self._values[lesson]
+
+
+def read(file: Path, models: Collection[str]) -> Lesson:
+    """One lesson, on one of these models, of the panels and tools that this program has. Raises `LessonError`."""
+    return read_lesson(file, panels=tuple(PANEL_OF), models=models, tools=TOOLS)
+
+
+def read_library(models: Collection[str], folder: Path | None = None) -> Library:
+    """The program's own lessons, and those of a teacher's folder. Raises `LessonError`, also where a run is missing."""
+    lessons = [read(file, models) for file in lesson_files(FOLDER)]
+    if folder is not None:
+        own = [read(file, models) for file in lesson_files(folder)]
+        if not own:
+            raise LessonError(f"{folder}: no lesson is there; a lesson is a file like {folder}/en/my-lesson.yaml")
+        for lesson in own:
+            if not lesson.record.is_file():
+                raise LessonError(f"{lesson.name}: its run is missing; make it with: python lesson.py record {lesson.file}")
+        lessons += own
+    return Library(Shelf(lessons))
 
 
 @dataclass

@@ -1,32 +1,36 @@
-"""What a note shows: the trace as it stood, and the cursor on it. Pure functions."""
+"""What a note shows: how much of the run was made, and the cursor on it. Pure functions."""
 
-from dataclasses import replace
 from typing import Any
 
 from components.panel import FIGURES, OPERATIONS, Cursor
 from engine.facts import ModelFacts
 from engine.lessons import LessonError, Place
-from engine.trace import Event, Stepped, Stopped, ToolCalled, Trace
+from engine.trace import Trace
 
 
-def stood(trace: Trace, place: Place) -> Trace:
-    """The trace at the end of the note's turn, or as it was when `made` tokens of that turn were made.
+def tokens_made(trace: Trace, place: Place) -> int:
+    """How many tokens, over all turns, are made where the note looks: to the end of its turn, or as it says itself.
 
     Raises `LessonError` for a turn or a token that the run does not have.
     """
     if place.turn >= trace.turns:
         raise LessonError(f"cursor.turn: there is no turn {place.turn}; the run has turns 0 to {trace.turns - 1}")
+    before = sum(len(trace.steps(turn)) for turn in range(place.turn))
     whole = len(trace.steps(place.turn))
-    if place.made is not None and place.made > whole:
+    if place.made is None:
+        return before + whole
+    if place.made > whole:
         raise LessonError(f"cursor.made: {place.made} tokens are asked for; turn {place.turn} has {whole}")
-    events = (event for event in trace.events if event.turn <= place.turn and not _after(event, place))
-    return replace(trace, events=tuple(events))
+    if place.made == 0 and place.turn > 0:
+        raise LessonError("cursor.made: a later turn is in sight from its first token on; say 1 or more")
+    return before + place.made
 
 
 def cursor(trace: Trace, place: Place) -> Cursor:
-    """The cursor on a trace that `stood` gave. Raises `LessonError` for what is not there."""
+    """The cursor on a trace of which so many tokens are made. Raises `LessonError` for what is not there."""
     rendered = trace.rendered(place.turn)
-    assert rendered is not None
+    if rendered is None:
+        raise LessonError(f"cursor.turn: turn {place.turn} made no token, so there is nothing to look at")
     prompt, steps = len(rendered.token_ids), len(trace.steps(place.turn))
     position = place.position
     if place.step is not None:
@@ -45,13 +49,6 @@ def cursor(trace: Trace, place: Place) -> Cursor:
         formula=place.formula,
         **chosen,
     )
-
-
-def _after(event: Event, place: Place) -> bool:
-    """True for what came only after `made` tokens of the turn were made."""
-    if place.made is None or event.turn != place.turn:
-        return False
-    return event.step >= place.made if isinstance(event, Stepped) else isinstance(event, Stopped | ToolCalled)
 
 
 def _in_the_model(place: Place, facts: ModelFacts) -> None:
