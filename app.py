@@ -21,11 +21,14 @@ from starlette.middleware import Middleware
 
 from components.body_limit import BodyLimit
 from components.desk import Desk
+from components.lesson_player.library import Library, read_library
 from components.page import Page
 from components.theme import theme
 from components.widgets import host
 from engine.catalog import Catalog, Entry, ModelError, load_catalog
-from engine.experiment import ExperimentError, parse_experiment
+from engine.experiment import Experiment, ExperimentError, parse_experiment
+from engine.playback import WithoutModel
+from engine.record import MAX_FILE_BYTES, Record, record_from_bytes
 from engine.refusals import Refused
 from engine.settings import Settings
 from engine.trace_json import trace_to_json
@@ -41,11 +44,19 @@ RUNS = 4
 MAX_VALUES = 2**18 + 2**14
 
 
-def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
-    """The page and the endpoint over a runtime that may still be on its way."""
+def default_for(entry: Entry) -> Experiment:
+    """What a new page shows."""
     asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": entry.id}
-    default = parse_experiment(asked, models=[entry.id])
-    page = Page(Desk(runtime, default), default, entry.title)
+    return parse_experiment(asked, models=[entry.id])
+
+
+def compose(
+    runtime: "Future[Runtime]", default: Experiment, title: str, library: Library, record: Record | None = None
+) -> gr.Blocks:
+    """The page and the endpoints over a runtime that may still be on its way; a new page shows the record, if any."""
+    desk = Desk(runtime, default, record)
+    desk.library = library
+    page = Page(desk, default, title)
 
     def trace(experiment: dict[str, Any]) -> dict[str, Any]:
         """Run an experiment, given as JSON, to its end; the answer is its trace as JSON."""
@@ -60,7 +71,7 @@ def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
 
         try:
             asked, result = runtime.result().ask(experiment, name, arguments)
-            return answer_to_json(name, entry.id, asked, result, max_values=MAX_VALUES)
+            return answer_to_json(name, default.model, asked, result, max_values=MAX_VALUES)
         except (ExperimentError, Refused) as refused:
             raise gr.Error(str(refused), print_exception=False) from refused
 
@@ -69,6 +80,14 @@ def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
             api(endpoint, api_name=endpoint.__name__, concurrency_limit=RUNS, concurrency_id="endpoints")
     blocks: gr.Blocks = page.blocks
     return blocks
+
+
+def replay(file: Path, catalog: Catalog, runtime: "Future[Any]", library: Library) -> gr.Blocks:
+    """The page over a record, with no model. Raises OSError, and `ExperimentError` for a file that is no record."""
+    with file.open("rb") as opened:
+        record = record_from_bytes(opened.read(MAX_FILE_BYTES + 1))
+    runtime.set_result(WithoutModel(record.facts, catalog))
+    return compose(runtime, record.trace.experiment, record.facts.title, library, record)
 
 
 def load_runtime(entry: Entry, catalog: Catalog, settings: Settings) -> "Runtime":
@@ -91,7 +110,7 @@ def launch(blocks: gr.Blocks, **options: Any) -> None:
         enable_monitoring=False,
         footer_links=[],
         state_session_capacity=200,
-        max_file_size="1mb",
+        max_file_size=MAX_FILE_BYTES,
         app_kwargs={"middleware": [Middleware(BodyLimit)]},
         prevent_thread_lock=True,
         **options,
@@ -105,18 +124,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default=None, help="address to listen on (default: this computer only)")
     parser.add_argument("--port", type=int, default=None, help="port (default: the first free one from 7860)")
     parser.add_argument("--share", action="store_true", help="also make a public link through Gradio's tunnel")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="show a recorded run; no model is loaded")
+    parser.add_argument(
+        "--lessons",
+        type=Path,
+        metavar="FOLDER",
+        default=os.environ.get("DECODESCOPE_LESSONS"),
+        help="lessons of your own beside the program's, as FOLDER/en/name.yaml (also DECODESCOPE_LESSONS)",
+    )
     flags = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     catalog = load_catalog()
     runtime: Future[Runtime] = Future()
     try:
         settings = Settings.from_flags(flags)
-        entry = catalog.find(settings.model or catalog.default)
-        blocks = compose(runtime, entry)
-        launch(blocks, server_name=flags.host, server_port=flags.port, share=flags.share)
-        runtime.set_result(load_runtime(entry, catalog, settings))
+        library = read_library(catalog.loadable_ids, flags.lessons)
+        where = {"server_name": flags.host, "server_port": flags.port, "share": flags.share}
+        if flags.replay:
+            blocks = replay(flags.replay, catalog, runtime, library)
+            launch(blocks, **where)
+        else:
+            entry = catalog.find(settings.model or catalog.default)
+            blocks = compose(runtime, default_for(entry), entry.title, library)
+            launch(blocks, **where)
+            runtime.set_result(load_runtime(entry, catalog, settings))
     except (ModelError, ValueError, OSError) as error:
-        runtime.set_exception(error)  # an open page that waits for the model would keep the program from ending
+        if not runtime.done():
+            runtime.set_exception(error)  # an open page that waits for the model would keep the program from ending
         print(f"error: {error}", file=sys.stderr)
         return 2
     blocks.block_thread()

@@ -5,6 +5,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 #: The largest experiment is a megabyte of JSON; what a page sends beside it is small.
 MAX_BODY_BYTES = 4_000_000
 
+#: A recorded run is uploaded as a form; that it is no larger than a record may be is checked after.
+UPLOAD, MAX_UPLOAD_BYTES = "/upload", 9_000_000
+
 TOO_LARGE = b"the request is too large"
 
 
@@ -18,11 +21,12 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        limit = MAX_UPLOAD_BYTES if scope["path"].endswith(UPLOAD) else MAX_BODY_BYTES
         claimed = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not claimed.isdigit() or int(claimed) > MAX_BODY_BYTES:
+        if not claimed.isdigit() or int(claimed) > limit:
             await _refuse(send)
             return
-        left = MAX_BODY_BYTES
+        left = limit
 
         async def limited() -> Message:
             nonlocal left

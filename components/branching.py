@@ -11,6 +11,7 @@ from components.copy import words
 from components.editing import edited, message_to_edit
 from components.grid_cells import cell_experiment, overrides, shortened
 from components.panel import View
+from components.playing import live_only
 from components.telling import telling, told
 from components.visit import Visit
 from engine.experiment import Experiment
@@ -48,6 +49,7 @@ class Branching(ABC):
         if visit.editing is not None:
             visit.editing, visit.typed = None, ""
             return
+        live_only(visit)
         visit.editing, visit.typed = message_to_edit(self.view(visit))
 
     @told
@@ -60,6 +62,7 @@ class Branching(ABC):
     def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]:
         """The newest question under every temperature with every seed; yields as it comes."""
         with telling(self, visit):
+            live_only(visit)
             cells = overrides(temperatures, seeds)
             asked = self._experiment(form, transcript(self._trace(visit)))
             for found in self.runtime.grid(visit.session_id, self.runtime.parse(shortened(asked)), cells):

@@ -13,10 +13,14 @@ from components.compose import answered, compose, form_part, transcript
 from components.context.ways import every_way
 from components.copy import DEFAULT, words
 from components.editing import edited
+from components.lesson_player.teaching import Teaching
 from components.panel import View
+from components.playing import Player, live_only
+from components.recording import Recording
 from components.telling import telling, told
 from components.visit import Visit
 from engine.experiment import Experiment
+from engine.record import Record
 from engine.refusals import Refused, SessionGone
 from engine.trace import Trace
 
@@ -33,12 +37,13 @@ OF_A_STEP_MADE = frozenset({"distribution"})
 RAW_TOKENS = 40
 
 
-class Desk(Branching):
+class Desk(Branching, Player, Recording, Teaching):
     """The intents of `components.page.Intents` over one runtime; the visit says whose session is meant."""
 
-    def __init__(self, runtime: "Future[Runtime]", default: Experiment) -> None:
+    def __init__(self, runtime: "Future[Runtime]", default: Experiment, record: Record | None = None) -> None:
         self._runtime = runtime
         self.default = default
+        self._record = record  # what a new page shows in place of the default
 
     @property
     def runtime(self) -> "Runtime":
@@ -51,14 +56,18 @@ class Desk(Branching):
         return self._runtime.done()
 
     def open(self, session_id: str, language: str = DEFAULT) -> Visit:
-        """A new page: the default experiment, rendered and prefilled, waits for the first Step."""
+        """A new page: the default experiment, rendered and prefilled, waits for the first Step; or a record."""
         visit = Visit(session_id, language)
         with telling(self, visit):
+            if self._record:
+                self.play(visit, self._record)
             self.reopen(visit)
         return visit
 
     def view(self, visit: Visit) -> View:
         """What the page may show: the newest trace, the cursor, and a door to the probes."""
+        if visit.playing:
+            return self.played(visit, visit.playing)
         try:
             trace = self.runtime.trace(visit.session_id) if visit.session_id else None
             branches = self.runtime.branches(visit.session_id) if visit.session_id else ()
@@ -77,23 +86,36 @@ class Desk(Branching):
 
     @told
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
+        if self.walks(visit, message, form):
+            visit.playing.go(1)
+            return
         self._go_on(visit, message, form)
         self.runtime.step(visit.session_id)
 
     def run(self, visit: Visit, message: str, form: dict[str, Any]) -> Iterator[None]:
         """Go on to the end of the turn; yields after each token."""
         with telling(self, visit):
+            if self.walks(visit, message, form):
+                yield from self.walk(visit, visit.playing)
+                return
             self._go_on(visit, message, form)
             for _ in self.runtime.run(visit.session_id):
                 yield
 
     @told
     def stop(self, visit: Visit) -> None:
+        visit.keeping = False
+        if visit.playing:
+            visit.playing.halted = True
+            return
         self.runtime.stop(visit.session_id)
 
     @told
     def back(self, visit: Visit) -> None:
-        self.runtime.back(visit.session_id)
+        if visit.playing:
+            visit.playing.go(-1)
+        else:
+            self.runtime.back(visit.session_id)
         self._forget(visit)
 
     @told
@@ -109,6 +131,8 @@ class Desk(Branching):
     def select(self, visit: Visit, key: dict[str, Any]) -> None:
         """A click in any widget: a position moves the cursor, a token is taken instead at the selected step."""
         token_id = key.get("token_id")
+        if type(token_id) is int or type(key.get("cell")) is int:
+            live_only(visit)
         if type(token_id) is int:  # the key comes from the browser: True and 3.0 are no ids
             step = self.view(visit).step
             if step is None:
@@ -131,6 +155,9 @@ class Desk(Branching):
             visit.cursor = replace(visit.cursor, position=max(here + by, 0))
             return
         visit.cursor = replace(visit.cursor, position=None)
+        if visit.playing:
+            visit.playing.go(1)
+            return
         if self._ended(self._trace(visit)):
             raise Refused(words("page").text("nothing_to_do"))
         self.runtime.step(visit.session_id)
@@ -143,6 +170,7 @@ class Desk(Branching):
     def ask(self, visit: Visit, probe: str) -> None:
         """A check that costs model time, run because the person pressed its button."""
         if probe == "without_template":
+            live_only(visit)
             visit.results[probe] = self.runtime.complete(self._raw(visit))
             return
         if probe == "policies":
@@ -160,6 +188,8 @@ class Desk(Branching):
     def reopen(self, visit: Visit) -> None:
         """A session for the visit, on the default experiment."""
         visit.session_id = self.runtime.open(visit.session_id or None)
+        if visit.playing:  # what is shown needs no session
+            return
         visit.grid = None
         self._start(visit, self.default)
 
@@ -169,6 +199,9 @@ class Desk(Branching):
     # How it is done.
 
     def _trace(self, visit: Visit) -> Trace:
+        if visit.playing:
+            shown: Trace = visit.playing.trace
+            return shown
         trace = self.runtime.trace(visit.session_id)
         if trace is None:
             raise SessionGone
@@ -177,7 +210,8 @@ class Desk(Branching):
     def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None:
         """Begin anew; with `branch` what was there is kept as one."""
         self.runtime.start(visit.session_id, experiment, branch=branch)
-        visit.editing = None
+        visit.editing = visit.playing = None
+        visit.looked.clear()
         self._forget(visit)
         self.runtime.prepare(visit.session_id)
 
@@ -186,7 +220,9 @@ class Desk(Branching):
         settled = name in OF_A_STEP_MADE
         key = (name, branch, None if settled else len(self._trace(visit).events), *sorted(arguments.items()))
         if key not in visit.probed:
-            if branch is None:
+            if visit.playing:
+                found = self.recall(visit, visit.playing, name, **arguments)
+            elif branch is None:
                 found = self.runtime.probe(visit.session_id, name, **arguments)
             else:
                 found = self.runtime.probe_branch(visit.session_id, branch, name, **arguments)
@@ -196,6 +232,7 @@ class Desk(Branching):
         # The newest answer of each probe is there for whoever else may show it: the rail, the checks.
         if branch is None:
             visit.results[name] = visit.probed[key]
+            self.remember(visit, name, arguments)
         return visit.probed[key]
 
     def _forget(self, visit: Visit) -> None:
@@ -206,6 +243,9 @@ class Desk(Branching):
 
     def _go_on(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """Make the run ready for its next token: new settings start the answer again, a message opens a turn."""
+        if visit.playing:
+            self.leave(visit, message, form)
+            return
         trace = self._trace(visit)
         history = transcript(trace)
         asked = self._experiment(form, history)

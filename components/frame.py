@@ -8,6 +8,7 @@ import gradio as gr
 from components.checks import checks
 from components.copy import speak, words
 from components.heading import heading_of
+from components.lesson_player import strip
 from components.panel import Panel, View
 from components.panels import CHAT, INSIDE, TOKEN
 from components.status import failure
@@ -27,6 +28,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
+    trouble += recorded_notice(view)
     reason = panel.unavailable(view)
     # The panel first: what its probes give is at hand then for the rail and the checks.
     drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
@@ -39,21 +41,42 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
                 (words("page").text("rail_chat"), _stations(CHAT, view)),
             ],
         ),
+        strip.STRIP: strip.value(visit),
         "notice": rail.value(trouble),
         "conversation": token_strip.value(conversation(view), selected=_selected(view)),
         "timeline": token_strip.value(timeline(view), selected=_selected(view), legend=_legend(view)),
-        "status": rail.value(status_stations(view) + checks(view)),
+        "status": rail.value(recorded_badge(view) + status_stations(view) + checks(view)),
     }
     inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
     inside |= {name: value for name, value in drawn.items() if value is not None}
     return host.feed_value(
         everywhere,
         inside,
-        hidden={f"{panel.STATION}-body": bool(reason), "save-edit": visit.editing is None}
+        hidden={
+            f"{panel.STATION}-body": bool(reason),
+            "save-edit": visit.editing is None,
+            "run-live": view.recorded is None,
+        }
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
         language=visit.language,
     )
+
+
+def recorded_notice(view: View) -> list[Station]:
+    """That a record is shown, how far, and what can be done with it."""
+    if view.recorded is None:
+        return []
+    shown, key = view.recorded, "shown_alone" if view.recorded.alone else "shown"
+    where = {"made": shown.made, "steps": shown.steps, "made_by": shown.made_by, "model": view.facts.title}
+    return [Station("record", "", words("record").text(key, **where), "", "accent")]
+
+
+def recorded_badge(view: View) -> list[Station]:
+    """The same in two words, for the status line."""
+    if view.recorded is None:
+        return []
+    return [Station("record", "", words("record").text("badge", made=view.recorded.made, steps=view.recorded.steps))]
 
 
 def _stations(panels: Sequence[Panel], view: View) -> list[Station]:

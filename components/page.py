@@ -13,9 +13,11 @@ from components import language, relabel
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak, words
 from components.frame import frame
+from components.lesson_player import strip, wiring
 from components.panel import Panel, View
 from components.panel_column import PanelColumn
 from components.panels import PANELS
+from components.record_menu import RecordMenu, Records
 from components.settings_form import SettingsForm
 from components.telling import say_to
 from components.visit import Visit
@@ -24,7 +26,7 @@ from components.widgets.rail import Station
 from engine.experiment import Experiment
 
 
-class Intents(Protocol):
+class Intents(Records, Protocol):
     """What a person can ask for. Each call changes the visit, or the engine's run behind it."""
 
     @property
@@ -42,7 +44,10 @@ class Intents(Protocol):
     def ask(self, visit: Visit, probe: str) -> None: ...
     def edit(self, visit: Visit) -> None: ...
     def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
+    def run_live(self, visit: Visit) -> None: ...
     def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]: ...
+    def list_lessons(self, visit: Visit) -> None: ...
+    def teach(self, visit: Visit, wanted: dict[str, Any]) -> None: ...
     def close(self, session_id: str) -> None: ...
 
 
@@ -65,7 +70,9 @@ class Page:
         }
         speak(spoken)
         say = words("page")
-        with gr.Blocks(title="Decodescope", analytics_enabled=False, fill_width=True) as self.blocks:
+        with gr.Blocks(
+            title="Decodescope", analytics_enabled=False, fill_width=True, delete_cache=(600, 600)
+        ) as self.blocks:
             self.visit = gr.State(Visit())
             self._header(model_title)
             self.rail = rail.build("rail", say.text("rail"))
@@ -73,6 +80,7 @@ class Page:
                 with gr.Column(elem_id="left", elem_classes="pane"):
                     self._left(default)
                 with gr.Column(elem_id="right", elem_classes="pane"):
+                    self.lesson = strip.build()
                     self.panels = PanelColumn()
             rail.build("status", say.text("status"), variant="status")
             self.feed = host.feed("feed", say.text("feed"))
@@ -86,6 +94,8 @@ class Page:
             self.model = gr.Textbox(
                 model_title, label=say.text("model"), interactive=False, max_lines=1, elem_id="model"
             )
+            self.lessons = wiring.button()
+            self.records = RecordMenu()
             self.language = language.build()
 
     def _left(self, default: Experiment) -> None:
@@ -105,6 +115,7 @@ class Page:
             self.new = gr.Button(say.text("new"), elem_id="new")
             self.edit = gr.Button(say.text("edit"), elem_id="edit")
             self.save_edit = gr.Button(say.text("save_edit"), elem_id="save-edit", variant="primary")
+            self.run_live = gr.Button(words("record").text("run_live"), elem_id="run-live", variant="primary")
         gr.Markdown(f"## {say.text('timeline')}", elem_classes="panel-title")
         self.timeline = token_strip.build("timeline", say.text("timeline"))
         self.form = SettingsForm(default).build()
@@ -132,7 +143,8 @@ class Page:
         asked = [self.visit, self.message, *self.form.values()]
         # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
         opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
-        self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
+        loaded = self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
+        loaded.then(self._refill, self.visit, [*self.form.values()], **light)
         language.wire(self.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, labels, self.labels, self.language, **light)
         self.blocks.unload(self._close)
@@ -149,6 +161,9 @@ class Page:
             button.click(self._grid, [self.visit, *fields, *self.form.values()], self.feed, **heavy)
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
         self.back.click(self._plain(self.intents.back), self.visit, self.feed, **heavy)
+        live = self.run_live.click(self._plain(self.intents.run_live), self.visit, self.feed, **heavy)
+        live.then(self._refill, self.visit, [*self.form.values()], **light)
+        self.records.wire(self.intents, self.visit, self.feed, self.frame, self._refill, [*self.form.values()], **heavy)
         for button, by in ((self.left, -1), (self.right, 1)):
             move = functools.partial(self.intents.move, by=by)
             button.click(self._plain(move), self.visit, self.feed, **heavy)
@@ -159,6 +174,8 @@ class Page:
             chosen = part.select(self._select, self.visit, self.feed, **heavy, **each)
             if part in self.panels.parts["compare"]:  # what is chosen there may bring settings of its own
                 chosen.then(self._refill, self.visit, [*self.form.values()], **light)
+        seen = ((self._panel, [self.panels.tabs, self.feed]), (self._refill, [*self.form.values()]))
+        wiring.wire(self.lessons, self.lesson, self.visit, self.intents, seen, **heavy)
         for button, name in self.panels.asks:
             ask = self._plain(functools.partial(self.intents.ask, probe=name))
             asking = button.click(ask, self.visit, self.feed, **heavy)
@@ -258,8 +275,11 @@ class Page:
         station = _sent(event).get("id")
         if isinstance(station, str) and station in self.owner:
             visit.station = station
-        shown = [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
+        shown = self._panel(visit)
         return shown if visit.choices == mine else [gr.skip(), gr.skip()]
+
+    def _panel(self, visit: Visit) -> list[Any]:
+        return [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
 
     def _select(self, visit: Visit, event: gr.EventData) -> Any:
         visit.choices = mine = visit.choices + 1
@@ -278,7 +298,3 @@ class Page:
 def _sent(event: gr.EventData) -> dict[str, Any]:
     """What a widget sent with its event. It comes from the browser, so it may be anything."""
     return event._data if isinstance(event._data, dict) else {}
-
-
-def _stations(panels: Sequence[Panel], view: View) -> list[Station]:
-    return [station for panel in panels for station in panel.stations(view)]

@@ -36,6 +36,16 @@ class Cursor:
     formula: str = ""  # words to add and take away, as the person typed it
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """A record is shown: `made` of its `steps` tokens, by which program it was made."""
+
+    made: int
+    steps: int
+    made_by: str
+    alone: bool = False  # no model is loaded
+
+
 class Probe(Protocol):
     """Recomputes something heavy about a run on the model: a name and its arguments in, plain values out."""
 
@@ -44,7 +54,7 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """All a panel may look at. `probe` is None where no model is loaded (a recorded run is shown).
+    """All a panel may look at. `probe` is None where nothing can be asked.
 
     `results` holds what probes gave about this very run, by the name of the probe: the newest answer of each. A panel
     that names a probe in its `ASKS` gets a button for it and shows the result once it is here.
@@ -58,6 +68,7 @@ class View:
     results: Mapping[str, Any] = field(default_factory=dict)
     branches: Sequence[Any] = ()  # runs left for another way, oldest first
     grid: Any = None  # the newest grid as far as it is
+    recorded: Recorded | None = None  # None where the run is the visitor's own
 
     @property
     def rendered(self) -> Rendered | None:

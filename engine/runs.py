@@ -90,3 +90,10 @@ class Run(Generic[Frame]):
             self._error = error
             self.ended = True
             self._changed.notify_all()
+
+
+def newest(frames: Iterator[Frame], first: Frame) -> Frame:
+    """The last of the frames, `first` where there is none."""
+    for frame in frames:
+        first = frame
+    return first

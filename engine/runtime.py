@@ -19,6 +19,7 @@ from engine.probes.grid import Grid
 from engine.probes.table import PROBES
 from engine.recorded import is_trace, parse_trace, replayed
 from engine.refusals import Refused
+from engine.runs import newest
 from engine.scheduler import Scheduler
 from engine.sessions import Session, Sessions
 from engine.settings import Settings
@@ -130,7 +131,7 @@ class Runtime:
         Raises `Busy` during a run.
         """
         session = self._sessions.get(session_id)
-        return _last(self._scheduler.begin(session, one_token=True).follow(), session.started.trace)
+        return newest(self._scheduler.begin(session, one_token=True).follow(), session.started.trace)
 
     def run(self, session_id: str) -> Iterator[Trace]:
         """Go on to the end and yield the newest trace after each token; frames a slow reader misses are skipped.
@@ -171,12 +172,17 @@ class Runtime:
         """Add a user turn to a finished conversation. Raises `Busy` during a run."""
         return self._change(session_id, lambda conversation: conversation.say(text))
 
-    def probe(self, session_id: str, name: str, **arguments: Any) -> Any:
-        """What the probe of that name gives for the session's conversation; also during a run, between two steps."""
+    def probe(self, session_id: str, name: str, *, recorded: Trace | None = None, **arguments: Any) -> Any:
+        """What the probe gives for the session's conversation, or of a trace; also during a run, between two steps."""
         if name not in PROBES:
             raise Refused(f"unknown probe {name!r}; known: {', '.join(PROBES)}")
-        session = self._sessions.get(session_id)
-        return self._scheduler.call(session, lambda: PROBES[name](session.started, **arguments))
+        session, budget = self._sessions.get(session_id), self._settings.cache_bytes
+
+        def item() -> Any:
+            asked = replayed(self._loaded, recorded, cache_budget=budget) if recorded else session.started
+            return PROBES[name](asked, **arguments)
+
+        return self._scheduler.call(session, item)
 
     # Branches and grids.
 
@@ -257,7 +263,7 @@ class Runtime:
 
     def _complete(self, session_id: str, experiment: Experiment) -> Trace:
         trace = self.start(session_id, experiment)
-        return _last(self.run(session_id), trace)
+        return newest(self.run(session_id), trace)
 
     def _recall(self, session_id: str, trace: Trace) -> None:
         """Put a conversation there that stands where the trace ends."""
@@ -290,10 +296,3 @@ def _replace(session: Session, conversation: Conversation, *, keep: bool) -> Tra
         session.conversation.release()
     session.conversation = conversation
     return conversation.trace
-
-
-def _last(traces: Iterator[Trace], trace: Trace) -> Trace:
-    """The last of the traces, `trace` where there is none."""
-    for newer in traces:
-        trace = newer
-    return trace

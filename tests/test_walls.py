@@ -12,7 +12,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 #: Of the engine: numpy and pydantic only.
 LIGHT = {
-    *("answers", "dialogue", "exact_json", "experiment", "facts", "numerics", "record", "record_check", "refusals"),
+    *("answers", "claims", "claims_on_record", "dialogue", "exact_json", "experiment", "facts", "lesson_paths"),
+    *(
+        "lesson_text",
+        "lessons",
+        "numerics",
+        "playback",
+        "probe_json",
+        "questions",
+        "record",
+        "record_check",
+        "refusals",
+    ),
     *("said", "trace", "trace_check", "trace_json", "truncated", "values"),
 }
 SOURCES = sorted(

@@ -4,10 +4,11 @@ decodescope.views.lesson = (root, send, options) => {
   const box = root.appendChild(make("section", "lesson"));
   attribute(box, "aria-label", options.label);
 
-  const button = (action, name = "") => {
+  const button = (action, name = "", id = "") => {
     const node = make("button", `lesson-button ${name}`.trim());
     node.type = "button";
     node.dataset.do = action;
+    if (id) node.id = id;
     node.addEventListener("click", () => send({ do: action }));
     return node;
   };
@@ -50,8 +51,8 @@ decodescope.views.lesson = (root, send, options) => {
   const head = note.appendChild(make("div", "lesson-head"));
   const title = head.appendChild(make("h2"));
   const where = head.appendChild(make("small", "lesson-where"));
-  const back = head.appendChild(button("back"));
-  const next = head.appendChild(button("next", "lesson-main"));
+  const back = head.appendChild(button("back", "", "lesson-back"));
+  const next = head.appendChild(button("next", "lesson-main", "lesson-next"));
   const all = head.appendChild(button("list"));
   const close = head.appendChild(button("close"));
   const text = note.appendChild(make("div", "lesson-text"));

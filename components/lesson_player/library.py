@@ -26,7 +26,7 @@ def read_record(file: Path) -> Record:
 class Library:
     """The lessons that a page offers."""
 
-    shelf: Shelf
+    shelf: Shelf = field(default_factory=lambda: Shelf(()))
     _values: dict[Lesson, Mapping[str, Any]] = field(default_factory=dict)
 
     def record(self, lesson: Lesson) -> Record:
@@ -55,7 +55,9 @@ def read_library(models: Collection[str], folder: Path | None = None) -> Library
             raise LessonError(f"{folder}: no lesson is there; a lesson is a file like {folder}/en/my-lesson.yaml")
         for lesson in own:
             if not lesson.record.is_file():
-                raise LessonError(f"{lesson.name}: its run is missing; make it with: python lesson.py record {lesson.file}")
+                raise LessonError(
+                    f"{lesson.name}: its run is missing; make it with: python lesson.py record {lesson.file}"
+                )
         lessons += own
     return Library(Shelf(lessons))
 

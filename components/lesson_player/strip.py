@@ -7,12 +7,11 @@ import gradio as gr
 from components.copy import words
 from components.lesson_player.library import Reading
 from components.lesson_player.places import station_of
-from components.lesson_player.scene import cursor
+from components.lesson_player.scene import cursor, tokens_made
 from components.visit import Visit
 from components.widgets import host
 from engine.lesson_text import fill
 from engine.lessons import Lesson
-from engine.trace import Trace
 
 STRIP = "lesson"
 
@@ -22,16 +21,16 @@ def build() -> gr.HTML:
     return host.widget("lesson", STRIP, words("lesson").text("label"))
 
 
-def value(visit: Visit, language: str) -> dict[str, Any] | None:
+def value(visit: Visit) -> dict[str, Any] | None:
     """The strip's value; None where neither the list nor a lesson is open."""
     reading = visit.reading
     if reading is None:
         return None
-    lesson = reading.lesson(language)
+    lesson = reading.lesson(visit.language)
     if not reading.listing and lesson is None:
         return None
     return {
-        "list": _list(reading, language) if reading.listing else None,
+        "list": _list(reading, visit.language) if reading.listing else None,
         "note": None if lesson is None or reading.listing else _note(visit, reading, lesson),
     }
 
@@ -87,15 +86,14 @@ def _note(visit: Visit, reading: Reading, lesson: Lesson) -> dict[str, Any]:
 
 def away(visit: Visit, reading: Reading, lesson: Lesson) -> bool:
     """True where something else is in sight than the note points at."""
-    place = lesson.written.notes[min(reading.note, len(lesson.written.notes) - 1)]
-    if visit.playing is None or visit.station != station_of(place.panel):
+    note = lesson.written.notes[min(reading.note, len(lesson.written.notes) - 1)]
+    playing = visit.playing
+    if playing is None or visit.station != station_of(note.panel):
         return True
-    trace: Trace = visit.playing.trace
-    if visit.playing.playback.record is not reading.library.record(lesson) or trace.turns != place.cursor.turn + 1:
+    record = reading.library.record(lesson)
+    if playing.playback.record is not record or playing.made != tokens_made(record.trace, note.cursor):
         return True
-    if place.cursor.made is not None and len(trace.steps(place.cursor.turn)) != place.cursor.made:
-        return True
-    wanted = cursor(trace, place.cursor)
+    wanted = cursor(playing.trace, note.cursor)
     return any(
         getattr(visit.cursor, name) != getattr(wanted, name)
         for name in ("position", "layer", "head", "figure", "operation", "query", "formula")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Teaching(ABC):
     """The part of the desk that plays lessons; how a record is shown is the desk's own."""
 
-    library: Library
+    #: The lessons that are offered: none, until the program gives some.
+    library: Library = Library()
 
     @abstractmethod
     def play(self, visit: Visit, record: "Record", *, made: int | None = None) -> None: ...

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import gradio as gr
-from gradio.events import Dependency
 
 from components.copy import words
 from components.visit import Visit
@@ -27,13 +26,13 @@ def wire(
     strip: gr.HTML,
     visit: gr.State,
     intents: Teaches,
-    show: Callable[[Visit], list[Any]],
-    shown: Sequence[Any],
+    seen: Sequence[tuple[Callable[[Visit], list[Any]], Sequence[Any]]],
     **options: Any,
-) -> list[Dependency]:
-    """Wire both; `show` gives the values of `shown`: the panel's tab and all in sight. Returns the events that may
-    have brought other settings, which the form is to follow.
+) -> None:
+    """Wire both. `seen` are the functions that bring the page up to date, in turn, each with what it gives values to:
+    the panel in sight first, then the form, whose settings may have changed with the run.
     """
+    (show, shown), *later = seen
 
     def listed(visit: Visit) -> list[Any]:
         intents.list_lessons(visit)
@@ -44,4 +43,6 @@ def wire(
         return show(visit)
 
     opener.click(listed, visit, list(shown), **options)
-    return [strip.select(pressed, visit, list(shown), trigger_mode="multiple", **options)]
+    event = strip.select(pressed, visit, list(shown), trigger_mode="multiple", **options)
+    for follow, parts in later:
+        event = event.then(follow, visit, list(parts), **options)

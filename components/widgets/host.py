@@ -26,7 +26,7 @@ PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap", "page", "language")
 BLOCK = 32  # also in assets/js/host.js
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-SHEETS = ("tokens", "page", "controls", "widgets")
+SHEETS = ("tokens", "page", "controls", "widgets", "lesson")
 
 
 def widget(

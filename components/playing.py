@@ -1,0 +1,164 @@
+"""A recorded run on the page: walked through without a model, until a message or a setting begins a run."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from components.compose import answered, compose, form_values, transcript
+from components.copy import words
+from components.panel import Recorded, View
+from components.telling import told
+from components.visit import Visit
+from engine.experiment import Experiment
+from engine.playback import NotRecorded, Playback, WithoutModel, same_model
+from engine.record import Record
+from engine.refusals import Refused
+from engine.trace import Trace
+
+if TYPE_CHECKING:
+    from engine.runtime import Runtime
+
+#: Seconds between two tokens while Run walks through a record.
+PACE = 0.12
+
+
+@dataclass
+class Playing:
+    """A record in the place of a visit's run, `made` tokens into it; changed in place."""
+
+    playback: Playback
+    made: int
+    halted: bool = False
+
+    @property
+    def trace(self) -> Trace:
+        """The run as far as it is shown."""
+        return self.playback.trace_at(self.made)
+
+    @property
+    def ended(self) -> bool:
+        """True where the record has no further token."""
+        return self.made >= self.playback.steps
+
+    def go(self, by: int) -> None:
+        """Some tokens on or back. Raises `Refused` at the end of the record."""
+        if by > 0 and self.ended:
+            raise Refused(words("record").text("at_end"))
+        self.made = max(0, min(self.made + by, self.playback.steps))
+
+
+class Player(ABC):
+    """The part of the desk that shows records."""
+
+    @property
+    @abstractmethod
+    def runtime(self) -> "Runtime": ...
+    @property
+    @abstractmethod
+    def ready(self) -> bool: ...
+    @abstractmethod
+    def reopen(self, visit: Visit) -> None: ...
+    @abstractmethod
+    def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None: ...
+    @abstractmethod
+    def _probe(self, visit: Visit, name: str, *, branch: int | None = None, **arguments: Any) -> Any: ...
+    @abstractmethod
+    def _forget(self, visit: Visit) -> None: ...
+    @abstractmethod
+    def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment: ...
+
+    @property
+    def with_model(self) -> bool:
+        """False where the program only shows records."""
+        return not isinstance(self.runtime, WithoutModel)
+
+    def play(self, visit: Visit, record: Record, *, made: int | None = None) -> None:
+        """Show a record in the place of the visit's run: all of it, or its first `made` tokens. The form follows."""
+        playback = Playback(record)
+        visit.playing = Playing(playback, playback.steps if made is None else max(0, min(made, playback.steps)))
+        visit.grid, visit.editing, visit.notice, visit.refill = None, None, "", True
+        visit.cursor = replace(visit.cursor, layer=0, head=0, branch=None)
+        visit.looked.clear()
+        self._forget(visit)
+
+    @told
+    def run_live(self, visit: Visit) -> None:
+        """Leave the record: its experiment begins anew on the loaded model."""
+        if visit.playing is None:
+            return
+        asked = visit.playing.playback.record.trace.experiment.model_dump()
+        other = asked["model"] != self.runtime.facts.model_id
+        self._start(visit, self.runtime.parse(asked | {"model": self.runtime.facts.model_id}))
+        visit.refill = True
+        if other:
+            visit.notice = words("record").text("other_model", recorded=asked["model"], loaded=self.runtime.facts.title)
+
+    def played(self, visit: Visit, playing: Playing) -> View:
+        """What the page may show of a record."""
+        playback, trace = playing.playback, playing.trace
+        return View(
+            facts=playback.facts,
+            trace=trace,
+            cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0)),
+            probe=partial(self._probe, visit),
+            catalog=self.runtime.catalog.models if self.ready else (),
+            results=visit.results,
+            recorded=Recorded(playing.made, playback.steps, playback.record.made_by, alone=not self.with_model),
+        )
+
+    def recall(self, visit: Visit, playing: Playing, name: str, **arguments: Any) -> Any:
+        """What the record has of a probe; what it has not is computed where its very model is loaded."""
+        try:
+            return playing.playback.probe(playing.made, name, **arguments)
+        except NotRecorded as missing:
+            if self.ready and visit.session_id and self._has_model_of(playing):
+                return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
+            key = "later" if missing.later else "not_recorded"
+            raise Refused(words("record").text(key, probe=name)) from None
+
+    def walks(self, visit: Visit, message: str, form: dict[str, Any]) -> bool:
+        """True where Step or Run goes on in a record: nothing is said, and the form shows the record's settings."""
+        if visit.playing is None or message.strip():
+            return False
+        visit.cursor = replace(visit.cursor, position=None)
+        trace = visit.playing.trace
+        settings = (form_values(trace.experiment), form)
+        own, now = (compose(values, model="", messages=transcript(trace)) for values in settings)
+        return own == now
+
+    def leave(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
+        """Begin a run with what is said after the record, or with other settings where nothing is."""
+        trace = visit.playing.trace
+        said = [{"role": "user", "content": message}]
+        if not message.strip():
+            messages = transcript(trace)
+        elif not trace.steps(0):
+            messages = said
+        elif trace.stopped(trace.turns - 1) is None or trace.calling:
+            raise Refused(words("page").text("answer_first"))
+        else:
+            messages = [*answered(trace), *said]
+        self._start(visit, self._experiment(form, messages))
+
+    def walk(self, visit: Visit, playing: Playing) -> Iterator[None]:
+        """Token after token to the end of the turn, as a run does; Stop ends it."""
+        playing.halted = False
+        while not playing.halted and visit.playing is playing:
+            playing.go(1)
+            yield
+            trace = playing.trace
+            if playing.ended or (trace.stopped(trace.turns - 1) is not None and not trace.calling):
+                return
+            time.sleep(PACE)
+
+    def _has_model_of(self, playing: Playing) -> bool:
+        return same_model(playing.playback.facts, self.runtime.facts)
+
+
+def live_only(visit: Visit) -> None:
+    """Raise `Refused` while a record is shown: what was asked changes a run."""
+    if visit.playing is not None:
+        raise Refused(words("record").text("live_first"))

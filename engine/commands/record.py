@@ -1,0 +1,72 @@
+"""`python -m engine record experiment.json --out run.record.json.gz`: a run and what probes gave of it, in one file."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from engine.catalog import Catalog
+from engine.commands.reading import read
+from engine.commands.run import code, load, run
+from engine.experiment import MAX_JSON_BYTES, ExperimentError, parse_experiment
+from engine.questions import OF_A_STEP, USUAL, questions, wanted
+from engine.record import MAX_FILE_BYTES, Answered, Record, record_to_bytes
+from engine.refusals import Refused
+from engine.settings import Settings
+from engine.tools.registry import TOOLS
+
+
+def add(parser: argparse.ArgumentParser, catalog: Catalog) -> None:
+    """Add the flags of the command."""
+    parser.add_argument("experiment", help="experiment as JSON; - reads standard input")
+    parser.add_argument("--out", type=Path, required=True, help="file for the record, named like run.record.json.gz")
+    steps = parser.add_mutually_exclusive_group()
+    steps.add_argument("--steps", metavar="3,5", help="keep the inside of these steps of the newest turn")
+    steps.add_argument("--all-steps", action="store_true", help="keep the inside of every step of the newest turn")
+    parser.add_argument(
+        "--probes", default=",".join(USUAL), help=f"what to keep, of {', '.join(OF_A_STEP)} (default: %(default)s)"
+    )
+    parser.add_argument("--layer", type=int, default=0, help="keep all heads of this layer (default: 0)")
+    parser.add_argument("--head", type=int, default=0, help="keep this head of all layers (default: 0)")
+    parser.add_argument("--model", choices=catalog.loadable_ids, help="run on this model, not on the one that is named")
+    Settings.add_flags(parser, "device", "dtype")
+
+
+def main(flags: argparse.Namespace, catalog: Catalog) -> int:
+    """Run one experiment and keep it; the exit code: 0, 1 when the run ended in an error, 130 on Ctrl-C."""
+    data = read(flags.experiment, MAX_JSON_BYTES, "an experiment")
+    experiment = parse_experiment(data, models=catalog.loadable_ids, tools=TOOLS)
+    if flags.model:
+        experiment = experiment.model_copy(update={"model": flags.model})
+    entry = catalog.find(experiment.model)
+    for name, count in (("layer", entry.layers), ("head", entry.heads)):
+        if not 0 <= getattr(flags, name) < count:
+            raise ExperimentError(name, f"this model has {name}s 0 to {count - 1}")
+    steps = None if flags.all_steps else _numbers(flags.steps or "")
+    probes = [name for name in flags.probes.split(",") if name]
+    with flags.out.open("ab"):  # a file that cannot be written is told before the work and not after it
+        pass
+    loaded = load(experiment.model, flags, catalog)
+    conversation = run(loaded, experiment)
+    from engine.probes.table import PROBES
+
+    trace = conversation.trace
+    asked = wanted(trace, loaded.facts, steps, layer=flags.layer, head=flags.head, probes=probes)
+    answers = []
+    for name, arguments in questions(trace, asked):
+        try:
+            answers.append(Answered(name, arguments, PROBES[name](conversation, **arguments)))
+        except Refused as error:
+            print(f"{name}: {error}", file=sys.stderr)
+    data = record_to_bytes(Record(trace, tuple(answers)))
+    if len(data) > MAX_FILE_BYTES:
+        raise ExperimentError("steps", f"this record would have {len(data):,} bytes, at most {MAX_FILE_BYTES:,} can be")
+    flags.out.write_bytes(data)
+    print(f"{flags.out}: {len(data):,} bytes, {len(answers)} answers", file=sys.stderr)
+    return code(trace)
+
+
+def _numbers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() and len(part) < 8 for part in parts):
+        raise ExperimentError("--steps", f"numbers like 3,5 are wanted, got {text[:60]!r}")
+    return [int(part) for part in parts]
