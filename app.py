@@ -51,11 +51,15 @@ def default_for(entry: Entry) -> Experiment:
 
 
 def compose(
-    runtime: "Future[Runtime]", default: Experiment, title: str, library: Library, record: Record | None = None
+    runtime: "Future[Runtime]",
+    default: Experiment,
+    title: str,
+    record: Record | None = None,
+    library: Library | None = None,
 ) -> gr.Blocks:
     """The page and the endpoints over a runtime that may still be on its way; a new page shows the record, if any."""
     desk = Desk(runtime, default, record)
-    desk.library = library
+    desk.library = library or desk.library
     page = Page(desk, default, title)
 
     def trace(experiment: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +91,7 @@ def replay(file: Path, catalog: Catalog, runtime: "Future[Any]", library: Librar
     with file.open("rb") as opened:
         record = record_from_bytes(opened.read(MAX_FILE_BYTES + 1))
     runtime.set_result(WithoutModel(record.facts, catalog))
-    return compose(runtime, record.trace.experiment, record.facts.title, library, record)
+    return compose(runtime, record.trace.experiment, record.facts.title, record, library)
 
 
 def load_runtime(entry: Entry, catalog: Catalog, settings: Settings) -> "Runtime":
@@ -145,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             launch(blocks, **where)
         else:
             entry = catalog.find(settings.model or catalog.default)
-            blocks = compose(runtime, default_for(entry), entry.title, library)
+            blocks = compose(runtime, default_for(entry), entry.title, library=library)
             launch(blocks, **where)
             runtime.set_result(load_runtime(entry, catalog, settings))
     except (ModelError, ValueError, OSError) as error:

@@ -112,12 +112,19 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 
 def find(claims: Mapping[str, Claim], trace: Trace, ask: Ask) -> dict[str, Finding]:
     """What each claim finds in a trace and in the answers of probes, in the order in which they stand."""
-    story = told(trace)
+    story, answers = told(trace), dict[str, Any]()
+
+    def answer(claim: Claim) -> Any:
+        key = f"{claim.of} {sorted(claim.arguments.items())}"
+        if key not in answers:
+            answers[key] = encode(ask(claim.of, claim.arguments))
+        return answers[key]
+
     values: dict[str, Any] = {}
     findings = {}
     for name, claim in claims.items():
         try:
-            values[name] = _value(claim, story, ask, values)
+            values[name] = _value(claim, story, answer, values)
         except PathError as error:
             findings[name] = Finding(None, False, str(error))
         else:
@@ -146,11 +153,11 @@ def _turn(trace: Trace, turn: int) -> dict[str, Any]:
     }
 
 
-def _value(claim: Claim, story: Mapping[str, Any], ask: Ask, values: Mapping[str, Any]) -> Any:
+def _value(claim: Claim, story: Mapping[str, Any], answer: Callable[[Claim], Any], values: Mapping[str, Any]) -> Any:
     if claim.of == "trace":
         return look(story, claim.at)
     if claim.of != "claims":
-        return look(encode(ask(claim.of, claim.arguments)), claim.at)
+        return look(answer(claim), claim.at)
     match = _SUM.fullmatch(claim.at)
     assert match is not None
     try:

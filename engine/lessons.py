@@ -208,7 +208,7 @@ class Shelf:
         return sorted(found, key=lambda lesson: (lesson.written.order, lesson.id))
 
 
-class _OnceOnly(yaml.SafeLoader):
+class _OnceOnly(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  # type: ignore[misc]
     """YAML's plain values; a field that stands there twice is refused, where YAML itself would take the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -216,7 +216,8 @@ class _OnceOnly(yaml.SafeLoader):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise yaml.constructor.ConstructorError(None, None, f"the field {twice!r} is there twice", node.start_mark)
-        return super().construct_mapping(node, deep)
+        made: dict[Any, Any] = super().construct_mapping(node, deep)
+        return made
 
 
 def _said(error: ValidationError) -> str:

@@ -23,7 +23,7 @@ from components.copy import LANGUAGES
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap", "page", "language")
+SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap", "lesson", "page", "language")
 BLOCK = 32  # also in assets/js/host.js
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 SHEETS = ("tokens", "page", "controls", "widgets", "lesson")
