@@ -53,7 +53,7 @@ decodescope.views.lesson = (root, send, options) => {
   const where = head.appendChild(make("small", "lesson-where"));
   const back = head.appendChild(button("back", "", "lesson-back"));
   const next = head.appendChild(button("next", "lesson-main", "lesson-next"));
-  const all = head.appendChild(button("list"));
+  const all = head.appendChild(button("list", "lesson-all"));
   const close = head.appendChild(button("close"));
   const text = note.appendChild(make("div", "lesson-text"));
   text.setAttribute("aria-live", "polite");
@@ -70,11 +70,18 @@ decodescope.views.lesson = (root, send, options) => {
   const live = foot.appendChild(button("live"));
   const said = foot.appendChild(make("small"));
 
+  shelf.hidden = note.hidden = true;
+  shelfTitle.tabIndex = title.tabIndex = -1;
+  // The keyboard and the screen reader go along from the header to the list, and from the list to the lesson.
+  const follow = (node) => setTimeout(() => node.focus({ preventScroll: true }));
   let key = "";
   return {
     update(value) {
+      if (value.list && shelf.hidden) follow(shelfTitle);
+      if (value.note && !shelf.hidden && !value.list) follow(title);
       shelf.hidden = !value.list;
       note.hidden = !value.note;
+      box.hidden = shelf.hidden && note.hidden;
       if (value.list) {
         shelf.setAttribute("aria-label", value.list.label);
         say(shelfTitle, value.list.label);
@@ -104,6 +111,7 @@ decodescope.views.lesson = (root, send, options) => {
       say(reveal, now.reveal);
       attribute(reveal, "aria-expanded", now.reveal ? String(!answered.hidden) : null);
       say(away, now.away);
+      note.toggleAttribute("data-here", !now.away); // the panel's own introduction makes room then
       say(live, now.live);
       attribute(live, "title", now.live_hint);
       say(said, now.said);

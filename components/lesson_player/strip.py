@@ -21,17 +21,14 @@ def build() -> gr.HTML:
     return host.widget("lesson", STRIP, words("lesson").text("label"))
 
 
-def value(visit: Visit) -> dict[str, Any] | None:
-    """The strip's value; None where neither the list nor a lesson is open."""
+def value(visit: Visit) -> dict[str, Any]:
+    """The strip's value: the list or the note, and neither where no lesson is open."""
     reading = visit.reading
-    if reading is None:
-        return None
-    lesson = reading.lesson(visit.language)
-    if not reading.listing and lesson is None:
-        return None
+    lesson = reading.lesson(visit.language) if reading else None
+    listing = reading is not None and reading.listing
     return {
-        "list": _list(reading, visit.language) if reading.listing else None,
-        "note": None if lesson is None or reading.listing else _note(visit, reading, lesson),
+        "list": _list(reading, visit.language) if reading and listing else None,
+        "note": _note(visit, reading, lesson) if reading and lesson and not listing else None,
     }
 
 
