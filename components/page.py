@@ -84,8 +84,9 @@ class Page:
                     self.panels = PanelColumn()
             rail.build("status", say.text("status"), variant="status")
             self.feed = host.feed("feed", say.text("feed"))
-            self.labels = relabel.build()
-            self._wire(relabel.Labels(self.blocks, layouts))
+            self.names = relabel.build()
+            self.labels = relabel.Labels(self.blocks, layouts)
+            self._wire()
 
     def _header(self, model_title: str) -> None:
         say = words("page")
@@ -136,7 +137,7 @@ class Page:
 
     # What a person does.
 
-    def _wire(self, labels: relabel.Labels) -> None:
+    def _wire(self) -> None:
         light: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
         # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
         heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
@@ -146,7 +147,7 @@ class Page:
         loaded = self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
         loaded.then(self._refill, self.visit, [*self.form.values()], **light)
         language.wire(self.language, self.visit, self.feed, self.frame, **light)
-        relabel.wire(self.feed, labels, self.labels, self.language, **light)
+        relabel.wire(self.feed, self.labels, self.names, self.language, **light)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
             button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)

@@ -53,10 +53,10 @@ class Labels:
 
 def build() -> gr.HTML:
     """The widget that tells the custom views what they are called."""
-    return host.widget("labels", "labels", "")
+    return host.widget("names", "names", "")
 
 
-def wire(feed: gr.HTML, labels: Labels, widget: gr.HTML, switch: gr.Radio, **options: Any) -> None:
+def wire(feed: gr.HTML, labels: Labels, names: gr.HTML, switch: gr.Radio, **options: Any) -> None:
     """The feed asks for the labels of the language that it carries, where the page shows those of another."""
 
     def relabel(event: gr.EventData) -> list[Any]:
@@ -64,7 +64,7 @@ def wire(feed: gr.HTML, labels: Labels, widget: gr.HTML, switch: gr.Radio, **opt
         language = asked if isinstance(asked, str) and asked in LANGUAGES else DEFAULT
         return [*labels.updates(language), language]
 
-    feed.select(relabel, None, [*labels.components, widget, switch], **options)
+    feed.select(relabel, None, [*labels.components, names, switch], **options)
 
 
 def _blocks(layout: gr.Blocks) -> list[Block]:

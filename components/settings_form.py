@@ -24,7 +24,6 @@ class SettingsForm:
     """`controls` by the form's field name, in a fixed order; `build` creates them inside the current Blocks."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self._say = words("settings")
         self._now = form_values(experiment)
         self.controls: dict[str, gr.components.Component] = {}
 
@@ -38,7 +37,7 @@ class SettingsForm:
             self._number("max_new_tokens", 1)
             self._choice("order", ORDERS)
             self._check("do_sample")
-        with gr.Accordion(self._say.text("more_sampling"), open=False, elem_classes="fold"):
+        with gr.Accordion(words("settings").text("more_sampling"), open=False, elem_classes="fold"):
             with gr.Group(elem_classes="settings"):
                 self._number("min_p", 0.01)
                 self._number("typical_p", 0.05)
@@ -47,22 +46,22 @@ class SettingsForm:
             self._text("custom_order", lines=2)
             self._text("bad_words", lines=2)
             self._text("suppress_tokens")
-        with gr.Accordion(self._say.text("stop_and_grammar"), open=False, elem_classes="fold"):
+        with gr.Accordion(words("settings").text("stop_and_grammar"), open=False, elem_classes="fold"):
             self._text("stop_strings", lines=2)
             self._choice("grammar_kind", GRAMMARS)
             self._text("grammar_source", lines=4)
-        with gr.Accordion(self._say.text("context"), open=False, elem_classes="fold"):
+        with gr.Accordion(words("settings").text("context"), open=False, elem_classes="fold"):
             self._choice("strategy", STRATEGIES)
             with gr.Group(elem_classes="settings"):
                 self._number("max_tokens", 1)
             self._choice("positions", POSITIONS)
-        with gr.Accordion(self._say.text("tools"), open=False, elem_classes="fold"):
+        with gr.Accordion(words("settings").text("tools"), open=False, elem_classes="fold"):
             with gr.Group(elem_classes="settings"):
                 for name in TOOLS:
                     self._check(f"tool_{name}")
             self._choice("tool_choice", CHOICES)
             self._text("clock")
-        with gr.Accordion(self._say.text("template_and_mistakes"), open=False, elem_classes="fold"):
+        with gr.Accordion(words("settings").text("template_and_mistakes"), open=False, elem_classes="fold"):
             self._text("system_prompt", lines=2)
             self._check("use_template")
             self._check("obey_marks_in_content")
@@ -73,19 +72,19 @@ class SettingsForm:
         self._keep(name, gr.Number(self._now[name], step=step, **self._common(name)))
 
     def _text(self, name: str, *, lines: int = 1) -> None:
-        info = self._say.sections.get(f"{name}_help")
+        info = words("settings").sections.get(f"{name}_help")
         self._keep(name, gr.Textbox(self._now[name], lines=lines, max_lines=8, info=info, **self._common(name)))
 
     def _check(self, name: str) -> None:
         self._keep(name, gr.Checkbox(self._now[name], **self._common(name)))
 
     def _choice(self, name: str, values: tuple[str, ...]) -> None:
-        choices = [(self._say.text(f"{name}:{value}"), value) for value in values]
-        info = self._say.sections.get(f"{name}_help")
+        choices = [(words("settings").text(f"{name}:{value}"), value) for value in values]
+        info = words("settings").sections.get(f"{name}_help")
         self._keep(name, gr.Dropdown(choices, value=self._now[name], info=info, **self._common(name)))
 
     def _common(self, name: str) -> dict[str, Any]:
-        return {"label": self._say.text(name), "elem_id": f"set-{name}", "min_width": 120}
+        return {"label": words("settings").text(name), "elem_id": f"set-{name}", "min_width": 120}
 
     def _keep(self, name: str, control: gr.components.Component) -> None:
         self.controls[name] = control

@@ -67,7 +67,7 @@ window.decodescope = (() => {
   };
 
   // The labels in another language: gradio's own components get theirs by themselves, the custom views from here.
-  views.labels = () => ({
+  views.names = () => ({
     update(value) {
       for (const [id, label] of Object.entries(value.names)) {
         names.set(id, label);

@@ -18,7 +18,7 @@ def marked(folder: Path) -> Iterator[None]:
     """While it lasts, the second language says what the first says, in marks."""
     (folder / "en").symlink_to(FOLDER / "en")
     (folder / OTHER).mkdir()
-    for path in (FOLDER / "en").glob("*.md"):
+    for path in {path.name: path for language in (OTHER, "en") for path in (FOLDER / language).glob("*.md")}.values():
         (folder / OTHER / path.name).write_text(_in_marks(path.stem, path.read_text("utf-8")), "utf-8")
     before, copy.FOLDER = copy.FOLDER, folder
     words_in.cache_clear()

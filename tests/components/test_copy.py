@@ -107,7 +107,7 @@ def pattern(key: ast.JoinedStr) -> str:
 
 USES = [Use(path) for path in sorted(COMPONENTS.rglob("*.py"))]
 PANELS = {use.named["STATION"] for use in USES if "STATION" in use.named}
-READERS = [use for use in USES if use.asked]
+READERS = [use for use in USES if use.asked and use.name != "in_words"]  # whose keys are the engine's
 FILES = sorted(ENGLISH.glob("*.md"))
 
 
