@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
@@ -26,7 +26,7 @@ from components.page import Page
 from components.theme import theme
 from components.widgets import host
 from engine.catalog import Catalog, Entry, ModelError, load_catalog
-from engine.experiment import Experiment, ExperimentError, parse_experiment
+from engine.experiment import ExperimentError, parse_experiment
 from engine.playback import WithoutModel
 from engine.record import MAX_FILE_BYTES, Record, record_from_bytes
 from engine.refusals import Refused
@@ -44,23 +44,25 @@ RUNS = 4
 MAX_VALUES = 2**18 + 2**14
 
 
-def default_for(entry: Entry) -> Experiment:
-    """What a new page shows."""
-    asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": entry.id}
-    return parse_experiment(asked, models=[entry.id])
+class Named(NamedTuple):
+    """A model that is not loaded: its id and its title."""
+
+    id: str
+    title: str
 
 
 def compose(
-    runtime: "Future[Runtime]",
-    default: Experiment,
-    title: str,
-    record: Record | None = None,
-    library: Library | None = None,
+    runtime: "Future[Runtime]", entry: Entry | Named, record: Record | None = None, library: Library | None = None
 ) -> gr.Blocks:
     """The page and the endpoints over a runtime that may still be on its way; a new page shows the record, if any."""
+    if record:
+        default = record.trace.experiment
+    else:
+        asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": entry.id}
+        default = parse_experiment(asked, models=[entry.id])
     desk = Desk(runtime, default, record)
     desk.library = library or desk.library
-    page = Page(desk, default, title)
+    page = Page(desk, default, entry.title)
 
     def trace(experiment: dict[str, Any]) -> dict[str, Any]:
         """Run an experiment, given as JSON, to its end; the answer is its trace as JSON."""
@@ -75,7 +77,7 @@ def compose(
 
         try:
             asked, result = runtime.result().ask(experiment, name, arguments)
-            return answer_to_json(name, default.model, asked, result, max_values=MAX_VALUES)
+            return answer_to_json(name, entry.id, asked, result, max_values=MAX_VALUES)
         except (ExperimentError, Refused) as refused:
             raise gr.Error(str(refused), print_exception=False) from refused
 
@@ -91,7 +93,7 @@ def replay(file: Path, catalog: Catalog, runtime: "Future[Any]", library: Librar
     with file.open("rb") as opened:
         record = record_from_bytes(opened.read(MAX_FILE_BYTES + 1))
     runtime.set_result(WithoutModel(record.facts, catalog))
-    return compose(runtime, record.trace.experiment, record.facts.title, record, library)
+    return compose(runtime, Named(record.facts.model_id, record.facts.title), record, library)
 
 
 def load_runtime(entry: Entry, catalog: Catalog, settings: Settings) -> "Runtime":
@@ -149,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             launch(blocks, **where)
         else:
             entry = catalog.find(settings.model or catalog.default)
-            blocks = compose(runtime, default_for(entry), entry.title, library=library)
+            blocks = compose(runtime, entry, library=library)
             launch(blocks, **where)
             runtime.set_result(load_runtime(entry, catalog, settings))
     except (ModelError, ValueError, OSError) as error:

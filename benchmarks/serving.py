@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from app import compose, default_for, launch, load_runtime
+from app import compose, launch, load_runtime
 from engine.catalog import load_catalog
 from engine.runtime import Runtime
 from engine.settings import Settings
@@ -16,7 +16,7 @@ def served() -> Iterator[tuple[str, Runtime]]:
     catalog = load_catalog()
     entry = catalog.find(catalog.default)
     runtime: Future[Runtime] = Future()
-    blocks = compose(runtime, default_for(entry), entry.title)
+    blocks = compose(runtime, entry)
     launch(blocks, quiet=True)
     runtime.set_result(load_runtime(entry, catalog, Settings(device="cpu", dtype="float32")))
     try:

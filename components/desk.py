@@ -232,7 +232,8 @@ class Desk(Branching, Player, Recording, Teaching):
         # The newest answer of each probe is there for whoever else may show it: the rail, the checks.
         if branch is None:
             visit.results[name] = visit.probed[key]
-            self.remember(visit, name, arguments)
+            if not visit.keeping:
+                self.remember(visit, name, arguments)
         return visit.probed[key]
 
     def _forget(self, visit: Visit) -> None:

@@ -17,6 +17,8 @@ from components.transcript_strip import conversation, timeline
 from components.visit import Visit
 from components.widgets import host, rail, token_strip
 from components.widgets.rail import Station
+from engine.experiment import ExperimentError
+from engine.refusals import Refused
 
 
 def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], panel: Panel) -> dict[str, Any]:
@@ -28,10 +30,14 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
+    trouble += [Station("said", "", visit.said, "", "accent")] if visit.said else []
     trouble += recorded_notice(view)
     reason = panel.unavailable(view)
     # The panel first: what its probes give is at hand then for the rail and the checks.
-    drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
+    try:
+        drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
+    except (ExperimentError, Refused) as refused:
+        drawn, reason = {}, str(refused)
     everywhere = {
         "rail": rail.value(
             _stations(TOKEN, view),
@@ -55,7 +61,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         hidden={
             f"{panel.STATION}-body": bool(reason),
             "save-edit": visit.editing is None,
-            "run-live": view.recorded is None,
+            "run-live": view.recorded is None or view.recorded.alone,
         }
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},

@@ -4,6 +4,7 @@ It turns what a person does into calls of `Intents` and what those answer into n
 """
 
 import functools
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -24,6 +25,8 @@ from components.visit import Visit
 from components.widgets import host, rail, token_strip
 from components.widgets.rail import Station
 from engine.experiment import Experiment
+
+log = logging.getLogger(__name__)
 
 
 class Intents(Records, Protocol):
@@ -126,7 +129,14 @@ class Page:
             self.right = gr.Button(say.text("right"), elem_id="move-right")
 
     def frame(self, visit: Visit) -> dict[str, Any]:
-        """The feed's value: everything in sight, anew."""
+        """The feed's value: everything in sight, anew. A record that cannot be shown is closed."""
+        try:
+            return frame(self.intents.view(visit), visit, self.panels.parts, self.owner[visit.station])
+        except Exception:  # a file may come from anybody, and be wrong in ways that only a panel notices
+            if visit.playing is None:
+                raise
+            log.exception("a record cannot be shown")
+            visit.playing, visit.said, visit.notice = None, "", words("record").text("broken")
         return frame(self.intents.view(visit), visit, self.panels.parts, self.owner[visit.station])
 
     @functools.cached_property

@@ -56,9 +56,6 @@ class Player(ABC):
     @property
     @abstractmethod
     def runtime(self) -> "Runtime": ...
-    @property
-    @abstractmethod
-    def ready(self) -> bool: ...
     @abstractmethod
     def reopen(self, visit: Visit) -> None: ...
     @abstractmethod
@@ -72,7 +69,7 @@ class Player(ABC):
 
     @property
     def with_model(self) -> bool:
-        """False where the program only shows records."""
+        """False where the program only shows records; waits for a model that is being loaded."""
         return not isinstance(self.runtime, WithoutModel)
 
     def play(self, visit: Visit, record: Record, *, made: int | None = None) -> None:
@@ -104,7 +101,7 @@ class Player(ABC):
             trace=trace,
             cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0)),
             probe=partial(self._probe, visit),
-            catalog=self.runtime.catalog.models if self.ready else (),
+            catalog=self.runtime.catalog.models,
             results=visit.results,
             recorded=Recorded(playing.made, playback.steps, playback.record.made_by, alone=not self.with_model),
         )
@@ -114,7 +111,7 @@ class Player(ABC):
         try:
             return playing.playback.probe(playing.made, name, **arguments)
         except NotRecorded as missing:
-            if self.ready and visit.session_id and self._has_model_of(playing):
+            if self.with_model and same_model(playing.playback.facts, self.runtime.facts):
                 return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
             key = "later" if missing.later else "not_recorded"
             raise Refused(words("record").text(key, probe=name)) from None
@@ -153,9 +150,6 @@ class Player(ABC):
             if playing.ended or (trace.stopped(trace.turns - 1) is not None and not trace.calling):
                 return
             time.sleep(PACE)
-
-    def _has_model_of(self, playing: Playing) -> bool:
-        return same_model(playing.playback.facts, self.runtime.facts)
 
 
 def live_only(visit: Visit) -> None:

@@ -84,6 +84,7 @@ class RecordMenu:
             if now.running or now.keeping:
                 now.notice = words("record").text("one_at_a_time")
             else:
+                now.notice = now.said = ""
                 try:
                     desk.play(now, record_from_bytes(data or b""))
                 except ExperimentError as error:
@@ -103,6 +104,6 @@ def _file(visit: Visit, record: Record) -> str:
     if len(data) > MAX_FILE_BYTES:
         visit.notice = say.text("too_large", size=len(data), most=MAX_FILE_BYTES)
         return ""
-    visit.notice = say.text("saved", answers=len(record.answers), size=bytes_text(len(data)))
+    visit.said = say.text("saved", answers=len(record.answers), size=bytes_text(len(data)))
     moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return f"run-{moment}.record.json.gz\n{base64.b64encode(data).decode('ascii')}"

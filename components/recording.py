@@ -30,7 +30,7 @@ class Recording(ABC):
     def _probe(self, visit: Visit, name: str, *, branch: int | None = None, **arguments: Any) -> Any: ...
 
     def record(self, visit: Visit, steps: str = "") -> Iterator[Record | None]:
-        """The run as a record, at last; before it, None after each answer, while the visit's notice says how far.
+        """The run as a record, at last; before it, None after each answer, while `visit.said` says how far.
 
         `steps` names those of the newest turn whose inside is kept. Stop ends it without a record.
         """
@@ -44,10 +44,10 @@ class Recording(ABC):
                 if not visit.keeping:
                     raise Refused(words("record").text("stopped"))
                 if done % 8 == 0:
-                    visit.notice = words("record").text("keeping", done=done, all=len(asked))
+                    visit.said = words("record").text("keeping", done=done, all=len(asked))
                     yield None
                 answers += self._kept(visit, name, arguments)
-            visit.notice, visit.results = "", results
+            visit.said, visit.results = "", results
             yield Record(trace, tuple(answers))
 
     def remember(self, visit: Visit, name: str, arguments: dict[str, Any]) -> None:

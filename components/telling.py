@@ -35,7 +35,7 @@ def told(intent: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def telling(desk: Reopens, visit: Visit) -> Iterator[None]:
     """Turn what goes wrong inside into the visit's notice; a session that was put away is opened anew."""
-    visit.notice = ""
+    visit.notice = visit.said = ""
     speak(visit.language)
     try:
         yield

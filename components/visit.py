@@ -22,6 +22,7 @@ class Visit:
     running: bool = False  # a run is under way
     probed: dict[Any, Any] = field(default_factory=dict)  # what probes found about the run as it stands
     notice: str = ""  # the last problem, in words a person can act on
+    said: str = ""  # what was done, where that cannot be seen
     editing: int | None = None  # the message whose new text is being written
     grid: Any = None  # the newest grid, as far as it is
     asked: Experiment | None = None  # what the grid is of, at its full length

@@ -13,6 +13,7 @@ from components.visible import visible, visible_bytes
 from components.widgets import table
 from components.widgets.table import Cell, Column
 from engine.experiment import ExperimentError
+from engine.refusals import Refused
 from engine.trace import Stepped
 
 
@@ -26,7 +27,7 @@ def lookup_table(view: View, step: Stepped) -> dict[str, Any]:
         return table.value([], [], caption=say.text("lookup_empty"))
     try:
         found = view.probe("distribution", turn=step.turn, step=step.step, query=query)
-    except ExperimentError as error:
+    except (ExperimentError, Refused) as error:
         return table.value([], [], caption=in_words(error))
     columns = [
         Column(say.text("col_token"), mono=True),

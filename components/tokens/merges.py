@@ -12,6 +12,7 @@ from components.widgets.table import Cell, Column
 from engine.answers.merges import Merges, Word
 from engine.answers.tokenizers import Counted, Tokenizers
 from engine.experiment import ExperimentError
+from engine.refusals import Refused
 from engine.trace import Rendered, Stepped
 
 #: Rows of the table of merges, and tokens on either side that may belong to the selected token's word.
@@ -49,7 +50,7 @@ def merges_value(view: View, position: int) -> dict[str, Any]:
         return table.value([], [], caption=say.text("merges_mark"))
     try:
         found: Merges = view.probe("merges", text=text)
-    except ExperimentError as error:
+    except (ExperimentError, Refused) as error:
         return table.value([], [], caption=in_words(error))
     columns = [
         Column(say.text("col_step"), align="right"),

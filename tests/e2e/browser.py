@@ -46,12 +46,15 @@ def started() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, url: str, *, width: int, height: int, dark: bool) -> Iterator[Watched]:
-    """A fresh visitor's page of that size at `url`, once gradio has mounted it."""
+def opened(
+    browser: Browser, url: str, *, width: int, height: int, dark: bool, locale: str = "en-US"
+) -> Iterator[Watched]:
+    """A fresh visitor's page of that size at `url`, once gradio has mounted it; the browser prefers `locale`."""
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
+        locale=locale,
     )
     watched = Watched(context.new_page(), urlsplit(url).netloc)
     watched.page.on("console", lambda message: watched.errors.append(message.text) if message.type == "error" else None)

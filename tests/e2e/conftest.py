@@ -30,12 +30,17 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser_page(chromium: Browser) -> Iterator[OpenPage]:
-    """`browser_page(url, width=1280, height=800, dark=False)` opens a watched page; at the end it must be clean."""
+    """`browser_page(url, width=1280, height=800, dark=False, locale="en-US")` opens a watched page.
+
+    At the end it must be clean.
+    """
     pages: list[Watched] = []
     with ExitStack() as stack:
 
-        def open_page(url: str, width: int = 1280, height: int = 800, dark: bool = False) -> Watched:
-            opened = harness.opened(chromium, url, width=width, height=height, dark=dark)
+        def open_page(
+            url: str, width: int = 1280, height: int = 800, dark: bool = False, locale: str = "en-US"
+        ) -> Watched:
+            opened = harness.opened(chromium, url, width=width, height=height, dark=dark, locale=locale)
             pages.append(stack.enter_context(opened))
             return pages[-1]
 
@@ -60,7 +65,7 @@ def app() -> Iterator[str]:
 
 @pytest.fixture
 def visit(app: str, browser_page: OpenPage) -> OpenApp:
-    """`visit(width=1280, height=800, dark=False)`: a new visitor of the app, at the default experiment."""
+    """`visit(width=1280, height=800, dark=False, locale="en-US")`: a new visitor, at the default experiment."""
 
     def open_app(**options: Any) -> Visitor:
         return Visitor(browser_page(app, **options))
