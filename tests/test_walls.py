@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-#: Of the engine: numpy and pydantic only.
+#: Of the engine: numpy, pydantic and YAML only.
 LIGHT = {
     *("answers", "claims", "claims_on_record", "dialogue", "exact_json", "experiment", "facts", "lesson_paths"),
     *(
@@ -78,7 +78,7 @@ def test_components_know_no_model(path: Path) -> None:
 
 @pytest.mark.parametrize("path", LIGHT_FILES, ids=name)
 def test_values_know_nothing(path: Path) -> None:
-    assert roots(path) <= {"numpy", "pydantic", "engine"} | sys.stdlib_module_names
+    assert roots(path) <= {"numpy", "pydantic", "yaml", "engine"} | sys.stdlib_module_names
     inside = {imported.split(".")[1] for imported in imports(path) if imported.startswith("engine.")}
     assert inside <= LIGHT
 
