@@ -118,9 +118,9 @@ def test_components_can_be_imported_where_torch_is_not_installed() -> None:
 
 def tracked_texts() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    pictures = {".png", ".webp", ".jpg", ".ico", ".woff2"}
+    binary = {".png", ".webp", ".jpg", ".ico", ".woff2", ".gz"}
     paths = [ROOT / part for part in listed.split("\0") if part]
-    return [path for path in paths if path.suffix not in pictures and path.is_file()]
+    return [path for path in paths if path.suffix not in binary and path.is_file()]
 
 
 #: Home folders, workplaces and package stores of one machine.
