@@ -24,6 +24,7 @@ from components.clients import Clients, client_of
 from components.copy import DEFAULT, LANGUAGES
 from components.desk import Desk
 from components.export.recorded import html_page
+from components.lesson_player.library import Library, read_library
 from components.page import Page
 from components.theme import theme
 from components.widgets import host
@@ -53,14 +54,18 @@ class Named(NamedTuple):
     title: str
 
 
-def compose(runtime: "Future[Runtime]", entry: Entry | Named, record: Record | None = None) -> gr.Blocks:
+def compose(
+    runtime: "Future[Runtime]", entry: Entry | Named, record: Record | None = None, library: Library | None = None
+) -> gr.Blocks:
     """The page and the endpoints over a runtime that may still be on its way; a new page shows the record, if any."""
     if record:
         default = record.trace.experiment
     else:
         asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": entry.id}
         default = parse_experiment(asked, models=[entry.id])
-    page = Page(Desk(runtime, default, record), default, entry.title)
+    desk = Desk(runtime, default, record)
+    desk.library = library or desk.library
+    page = Page(desk, default, entry.title)
     clients = Clients(RUNS - 1)  # one lane is left for everyone else
 
     def trace(experiment: dict[str, Any], request: gr.Request) -> dict[str, Any]:
@@ -100,11 +105,11 @@ def export(file: Path, html: Path, language: str) -> None:
     html.write_text(html_page(read_record(file), language), encoding="utf-8", newline="\n")
 
 
-def replay(file: Path, catalog: Catalog, runtime: "Future[Any]") -> gr.Blocks:
+def replay(file: Path, catalog: Catalog, runtime: "Future[Any]", library: Library) -> gr.Blocks:
     """The page over a record, with no model. Raises as `read_record` does."""
     record = read_record(file)
     runtime.set_result(WithoutModel(record.facts, catalog))
-    return compose(runtime, Named(record.facts.model_id, record.facts.title), record)
+    return compose(runtime, Named(record.facts.model_id, record.facts.title), record, library)
 
 
 def load_runtime(entry: Entry, catalog: Catalog, settings: Settings) -> "Runtime":
@@ -145,6 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--export", type=Path, metavar="FILE", help="write a recorded run as one HTML file, and end")
     parser.add_argument("--html", type=Path, metavar="FILE", help="where --export writes it")
     parser.add_argument("--language", choices=list(LANGUAGES), default=DEFAULT, help="of what --export writes")
+    parser.add_argument(
+        "--lessons",
+        type=Path,
+        metavar="FOLDER",
+        default=os.environ.get("DECODESCOPE_LESSONS"),
+        help="lessons of your own beside the program's, as FOLDER/en/name.yaml (also DECODESCOPE_LESSONS)",
+    )
     flags = parser.parse_args(arguments)
     if (flags.export is None) != (flags.html is None):
         parser.error("--export and --html belong together")
@@ -156,13 +168,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             export(flags.export, flags.html, flags.language)
             return 0
         settings = Settings.from_flags(flags)
+        library = read_library(catalog.loadable_ids, flags.lessons)
         where = {"server_name": flags.host, "server_port": flags.port, "share": flags.share}
         if flags.replay:
-            blocks = replay(flags.replay, catalog, runtime)
+            blocks = replay(flags.replay, catalog, runtime, library)
             launch(blocks, **where)
         else:
             entry = catalog.find(settings.model or catalog.default)
-            blocks = compose(runtime, entry)
+            blocks = compose(runtime, entry, library=library)
             launch(blocks, **where)
             runtime.set_result(load_runtime(entry, catalog, settings))
     except (ModelError, ValueError, OSError) as error:

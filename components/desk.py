@@ -12,6 +12,7 @@ from components.compare.panel import chosen as compared
 from components.compose import compose, transcript
 from components.context.ways import every_way
 from components.copy import DEFAULT, words
+from components.lesson_player.teaching import Teaching
 from components.next_run import NextRun, next_run, waiting
 from components.panel import View
 from components.playing import Player, live_only
@@ -38,7 +39,7 @@ OF_A_STEP_MADE = frozenset({"distribution"})
 RAW_TOKENS = 40
 
 
-class Desk(Branching, Player, Recording, Sharing):
+class Desk(Branching, Player, Recording, Sharing, Teaching):
     """The intents of `components.intents.Intents` over one runtime; the visit says whose session is meant."""
 
     def __init__(self, runtime: "Future[Runtime]", default: Experiment, record: Record | None = None) -> None:

@@ -8,6 +8,7 @@ import gradio as gr
 from components.checks import checks
 from components.copy import speak, words
 from components.heading import heading_of
+from components.lesson_player import strip
 from components.panel import Panel, View
 from components.panels import CHAT, INSIDE, TOKEN
 from components.sharing.contents import contents
@@ -49,6 +50,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
                 (words("page").text("rail_chat"), _stations(CHAT, view)),
             ],
         ),
+        strip.STRIP: strip.value(visit),
         "notice": rail.value(trouble),
         "conversation": token_strip.value(conversation(view), selected=selected(view)),
         "timeline": token_strip.value(timeline(view), selected=selected(view), legend=legend(view)),

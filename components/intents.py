@@ -1,14 +1,15 @@
-"""What a person can ask of the page; the desk carries it out."""
+"""What the page asks of whoever stands behind it: one call for each thing that a person can do."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from components.lesson_player.wiring import Teaches
 from components.panel import View
 from components.record_menu import Records
 from components.visit import Visit
 
 
-class Intents(Records, Protocol):
+class Intents(Records, Teaches, Protocol):
     """What a person can ask for. Each call changes the visit, or the engine's run behind it."""
 
     @property

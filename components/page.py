@@ -16,6 +16,7 @@ from components.copy import DEFAULT, LANGUAGES, speak, words
 from components.export.button import PageButton
 from components.frame import frame
 from components.intents import Intents
+from components.lesson_player import strip, wiring
 from components.panel import Panel
 from components.panel_column import PanelColumn
 from components.panels import PANELS
@@ -60,6 +61,7 @@ class Page:
                 with gr.Column(elem_id="left", elem_classes="pane"):
                     self._left(default)
                 with gr.Column(elem_id="right", elem_classes="pane"):
+                    self.lesson = strip.build()
                     self.panels = PanelColumn()
             rail.build("status", say.text("status"), variant="status")
             self.feed = host.feed("feed", say.text("feed"))
@@ -74,6 +76,7 @@ class Page:
             self.model = gr.Textbox(
                 model_title, label=say.text("model"), interactive=False, max_lines=1, elem_id="model"
             )
+            self.lessons = wiring.button()
             self.link, self.said = sharing.build()
             self.records = RecordMenu()
             self.page_button = PageButton(self.records)
@@ -164,6 +167,8 @@ class Page:
             chosen = part.select(self._select, self.visit, self.feed, **heavy, **each)
             if part in self.panels.parts["compare"]:  # what is chosen there may bring settings of its own
                 chosen.then(self._refill, self.visit, [*self.form.values()], **light)
+        seen = ((self._panel, [self.panels.tabs, self.feed]), (self._refill, [*self.form.values()]))
+        wiring.wire(self.lessons, self.lesson, self.visit, self.intents, seen, **heavy)
         for button, name in self.panels.asks:
             ask = self._plain(functools.partial(self.intents.ask, probe=name))
             asking = button.click(ask, self.visit, self.feed, **heavy)
@@ -271,8 +276,11 @@ class Page:
         station = _sent(event).get("id")
         if isinstance(station, str) and station in self.owner:
             visit.station = station
-        shown = [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
+        shown = self._panel(visit)
         return shown if visit.choices == mine else [gr.skip(), gr.skip()]
+
+    def _panel(self, visit: Visit) -> list[Any]:
+        return [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
 
     def _select(self, visit: Visit, event: gr.EventData) -> Any:
         visit.choices = mine = visit.choices + 1

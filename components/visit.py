@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.copy import DEFAULT
+from components.lesson_player.library import Reading
 from components.panel import Cursor
 from engine.experiment import Experiment
 from engine.link import Link
@@ -27,6 +28,7 @@ class Visit:
     grid: Any = None  # the newest grid, as far as it is
     asked: Experiment | None = None  # what the grid is of, at its full length
     refill: bool = False  # the form is to show the settings of the run
+    reading: Reading | None = None  # where the visitor is in the lessons
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer
     playing: Any = None  # the record that is shown in the place of the run, with how far it is
     looked: dict[str, Any] = field(default_factory=dict)  # answers about this run, newest last

@@ -15,7 +15,7 @@ def test_whoever_waits_for_a_model_that_cannot_be_had_is_told(monkeypatch: pytes
     def fail(*_: object) -> None:
         raise ModelError("no weights here")
 
-    monkeypatch.setattr(app, "compose", lambda runtime, entry: made.append(runtime))
+    monkeypatch.setattr(app, "compose", lambda runtime, entry, **more: made.append(runtime))
     monkeypatch.setattr(app, "launch", lambda blocks, **options: None)
     monkeypatch.setattr(app, "load_runtime", fail)
     assert app.main([]) == 2

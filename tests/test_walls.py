@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-#: Of the engine: numpy and pydantic only.
+#: Of the engine: numpy, pydantic and YAML only.
 LIGHT = {
-    *("answers", "dialogue", "exact_json", "experiment", "facts", "link", "numerics", "playback", "questions"),
-    *("record", "record_check", "refusals", "said", "trace", "trace_check", "trace_json", "truncated", "values"),
+    *("answers", "claims", "claims_on_record", "dialogue", "exact_json", "experiment", "facts", "lesson_paths"),
+    *("lesson_text", "lessons", "link", "numerics", "playback", "probe_json", "questions", "record", "record_check"),
+    *("refusals", "said", "trace", "trace_check", "trace_json", "truncated", "values"),
 }
 SOURCES = sorted(
     path for folder in ("engine", "components", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
@@ -67,7 +68,7 @@ def test_components_know_no_model(path: Path) -> None:
 
 @pytest.mark.parametrize("path", LIGHT_FILES, ids=name)
 def test_values_know_nothing(path: Path) -> None:
-    assert roots(path) <= {"numpy", "pydantic", "engine"} | sys.stdlib_module_names
+    assert roots(path) <= {"numpy", "pydantic", "yaml", "engine"} | sys.stdlib_module_names
     inside = {imported.split(".")[1] for imported in imports(path) if imported.startswith("engine.")}
     assert inside <= LIGHT
 
@@ -107,9 +108,9 @@ def test_components_can_be_imported_where_torch_is_not_installed() -> None:
 
 def tracked_texts() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    pictures = {".png", ".webp", ".jpg", ".ico", ".woff2"}
+    binary = {".png", ".webp", ".jpg", ".ico", ".woff2", ".gz"}
     paths = [ROOT / part for part in listed.split("\0") if part]
-    return [path for path in paths if path.suffix not in pictures and path.is_file()]
+    return [path for path in paths if path.suffix not in binary and path.is_file()]
 
 
 #: Home folders, workplaces and package stores of one machine.

@@ -20,13 +20,13 @@ ONE_CORE = {"OMP_NUM_THREADS": "1"}  # the browser needs the other
 
 
 @contextmanager
-def started() -> Iterator[str]:
-    """The app's address. At the end the app must have logged no error of its own, and no address that holds a link."""
+def started(*flags: str, model: bool = True) -> Iterator[str]:
+    """Its address under these flags. At the end it must have logged no error, and no address that holds a link."""
     port = _free_port()
     address = f"http://127.0.0.1:{port}/"
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
         app = subprocess.Popen(
-            [sys.executable, "app.py", "--port", str(port)],
+            [sys.executable, "app.py", "--port", str(port), *flags],
             cwd=ROOT,
             env=os.environ | ONE_CORE,
             stdout=log,
@@ -34,7 +34,8 @@ def started() -> Iterator[str]:
         )
         try:
             _await(address, app, log)
-            call(address, {}, timeout=START_SECONDS)  # answers once the model is loaded
+            if model:
+                call(address, {}, timeout=START_SECONDS)  # answers once the model is loaded
             yield address
         finally:
             app.terminate()

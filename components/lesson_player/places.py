@@ -1,0 +1,32 @@
+"""The names under which a note may call a panel: the panel's own, and those of its stations on the rail."""
+
+from components.panel import Panel
+from components.panels import PANELS
+from components.residual import panel as residual
+from components.sampling import panel as sampling
+from components.stopping import panel as stopping
+
+#: Stations of the rail whose panel has another name.
+_SHARED: dict[str, Panel] = {
+    "logits": sampling,
+    "processors": sampling,
+    "draw": sampling,
+    "stop": stopping,
+    "text": stopping,
+    "layers": residual,
+}
+
+PANEL_OF: dict[str, Panel] = {panel.STATION: panel for panel in PANELS} | _SHARED
+
+#: Buttons that a note cannot press: what they do begins another run.
+NOT_PRESSED = frozenset({"take_branch", "chances", "without_template"})
+
+
+def station_of(name: str) -> str:
+    """The station of the rail that a name stands for: the first of a panel with several."""
+    return next((station for station, panel in _SHARED.items() if panel.STATION == name), name)
+
+
+def buttons(panel: Panel) -> tuple[str, ...]:
+    """The buttons of a panel that a note may press."""
+    return tuple(name for name in getattr(panel, "ASKS", ()) if name not in NOT_PRESSED)

@@ -1,0 +1,101 @@
+"""Every lesson played to its end in the browser, in both languages, from its record alone: no model is loaded."""
+
+import pytest
+
+from components.lesson_player.library import read_library
+from components.lesson_player.places import PANEL_OF, station_of
+from engine.catalog import load_catalog
+from engine.lesson_text import fill
+from tests.e2e import app_server
+from tests.e2e.conftest import OpenPage
+from tests.e2e.visitor import eventually
+
+LIBRARY = read_library(load_catalog().loadable_ids)
+LOCALES = {"en": "en-US", "zh": "zh-CN"}
+
+
+@pytest.fixture(scope="module")
+def replayed():
+    """The app over the record of one lesson, without a model: it has all lessons."""
+    with app_server.started("--replay", str(LIBRARY.shelf.listed("en")[0].record), model=False) as address:
+        yield address
+
+
+class Student:
+    """Someone who plays lessons; every wait is for what must come."""
+
+    def __init__(self, page):
+        self.page = page
+        page.set_default_timeout(60_000)
+        page.wait_for_selector("#timeline .t")
+
+    def open(self, lesson):
+        self.page.click("#lessons")
+        self.page.click(f'#lesson .lesson-card[data-id="{lesson.id}"]')
+
+    def press(self, action):
+        self.page.click(f'#lesson .lesson-note [data-do="{action}"]')
+
+    def paragraphs(self, part):
+        return self.page.locator(f"#lesson .lesson-text > {part} p").all_inner_texts()
+
+    def awaits(self, lesson, number):
+        """Wait until the note of that number is there with its panel, and nothing else."""
+        note, values = lesson.written.notes[number], LIBRARY.values(lesson)
+        wanted = fill(note.look, values).split("\n\n")
+        eventually(lambda: self.paragraphs(".lesson-paragraphs") == wanted, f"{lesson.name}: note {number + 1}")
+        self.page.wait_for_selector(f'#rail .st[data-id="{station_of(note.panel)}"][aria-current]')
+        body = self.page.locator(f"#{PANEL_OF[note.panel].STATION}-body")
+        eventually(lambda: body.is_visible() and body.bounding_box()["height"] > 60, f"{lesson.name}: {note.panel}")
+        eventually(lambda: body.locator(".ds-widget > div:not([hidden])").count(), "something drawn in the panel")
+        assert self.page.locator("#lesson .lesson-note [data-do=here]").is_hidden()
+
+
+@pytest.mark.parametrize("language", LOCALES)
+def test_every_lesson_is_played_to_its_end(replayed: str, browser_page: OpenPage, language: str) -> None:
+    student = Student(browser_page(replayed, locale=LOCALES[language]).page)
+    for lesson in LIBRARY.shelf.listed(language):
+        student.open(lesson)
+        for number, note in enumerate(lesson.written.notes):
+            student.awaits(lesson, number)
+            if note.answer:
+                student.press("reveal")
+                wanted = fill(note.answer, LIBRARY.values(lesson)).split("\n\n")
+                eventually(lambda wanted=wanted: student.paragraphs(".lesson-answer") == wanted, "the answer")
+            student.press("next")
+        student.awaits(lesson, 0)
+
+
+def test_keys_turn_the_notes_and_who_wanders_off_comes_back(replayed: str, browser_page: OpenPage) -> None:
+    page = browser_page(replayed, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("paris", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    assert page.evaluate("document.activeElement.textContent") == lesson.written.title
+    for key, number in (("n", 1), ("n", 2), ("p", 1)):
+        page.keyboard.press(key)
+        student.awaits(lesson, number)
+    page.click('#rail .st[data-id="tokens"]')
+    student.press("here")
+    student.awaits(lesson, 1)
+    page.click("#lessons")
+    page.wait_for_selector("#lesson .lesson-card[aria-current]")
+    page.click("#lessons")
+    student.awaits(lesson, 1)
+    student.press("close")
+    page.wait_for_selector("#lesson .lesson", state="hidden")
+
+
+def test_on_a_phone_the_note_stands_above_its_panel_and_the_conversation_below(
+    replayed: str, browser_page: OpenPage
+) -> None:
+    page = browser_page(replayed, width=390, height=844, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("paris", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    student.press("next")
+    student.awaits(lesson, 1)
+    tops = [page.locator(where).bounding_box()["y"] for where in ("#lesson", "#lens-ranks", "#left")]
+    assert tops == sorted(tops)
+    assert 0 <= tops[0] < 60
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
