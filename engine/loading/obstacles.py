@@ -1,0 +1,57 @@
+"""What keeps a model from coming from the Hugging Face Hub, in one line for the person who runs the program."""
+
+import errno
+
+from huggingface_hub import constants
+from huggingface_hub.errors import (
+    DisabledRepoError,
+    FileMetadataError,
+    GatedRepoError,
+    HfHubHTTPError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.errors import HTTPError as ClientError  # type: ignore[attr-defined]  # of its HTTP library
+
+#: All that a call of huggingface_hub may raise.
+ERRORS = (ClientError, OSError, FileMetadataError, ValueError)
+
+
+def obstacle(error: BaseException, repo: str, revision: str) -> str:
+    """Why it failed and what to do."""
+    if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
+        return obstacle(error.__cause__, repo, revision)
+    hub = constants.ENDPOINT
+    match error:
+        case OfflineModeIsEnabled():
+            return f"HF_HUB_OFFLINE is set and {repo} is not in {constants.HF_HUB_CACHE}; unset it to download"
+        case GatedRepoError():
+            return f"{repo} is gated: accept its terms at {hub}/{repo}, then set HF_TOKEN to a token of that account"
+        case DisabledRepoError():
+            return f"{hub} has disabled {repo}"
+        case RevisionNotFoundError():
+            return f"{repo} has no revision {revision}"
+        case RepositoryNotFoundError():
+            return f"there is no {repo} on {hub}, or it is private: check the id; for a private one set HF_TOKEN"
+        case HfHubHTTPError():
+            return f"{hub} answered {error.response.status_code} {error.response.reason_phrase}; try again later"
+        case ClientError():
+            return (
+                f"{hub} cannot be reached ({_first_line(error)}); check the connection, or take a model that is "
+                "here already: python -m engine models"
+            )
+        case OSError(errno=errno.ENOSPC):
+            return f"the disk is full; free some of it, or set HF_HOME to a folder with more room than {_cache()}"
+        case OSError(errno=errno.EACCES | errno.EROFS):
+            return f"{_cache()} cannot be written; set HF_HOME to a folder that can"
+    return _first_line(error)
+
+
+def _cache() -> str:
+    return str(constants.HF_HUB_CACHE)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
