@@ -26,6 +26,10 @@ from components.theme import theme
 from components.widgets import host
 from engine.catalog import Catalog, Entry, ModelError, load_catalog
 from engine.experiment import ExperimentError, parse_experiment
+from engine.loading.added import with_added
+from engine.loading.progress import Progress, Report, to_stderr
+from engine.many_runtimes import ManyRuntimes, model_of
+from engine.models_at_hand import ModelsAtHand
 from engine.refusals import Refused
 from engine.settings import Settings
 from engine.trace_json import trace_to_json
@@ -41,11 +45,12 @@ RUNS = 4
 MAX_VALUES = 2**18 + 2**14
 
 
-def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
+def compose(runtime: "Future[ManyRuntimes]", hand: ModelsAtHand) -> gr.Blocks:
     """The page and the endpoint over a runtime that may still be on its way."""
-    asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": entry.id}
-    default = parse_experiment(asked, models=[entry.id])
-    page = Page(Desk(runtime, default), default, entry.title)
+    asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": hand.started}
+    default = parse_experiment(asked, models=[hand.started])
+    offered = [(hand.catalog.find(name).title, name) for name in hand.offered]
+    page = Page(Desk(runtime, default, hand), default, offered[0][0], offered)
 
     def trace(experiment: dict[str, Any]) -> dict[str, Any]:
         """Run an experiment, given as JSON, to its end; the answer is its trace as JSON."""
@@ -60,7 +65,7 @@ def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
 
         try:
             asked, result = runtime.result().ask(experiment, name, arguments)
-            return answer_to_json(name, entry.id, asked, result, max_values=MAX_VALUES)
+            return answer_to_json(name, model_of(experiment), asked, result, max_values=MAX_VALUES)
         except (ExperimentError, Refused) as refused:
             raise gr.Error(str(refused), print_exception=False) from refused
 
@@ -71,13 +76,42 @@ def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
     return blocks
 
 
-def load_runtime(entry: Entry, catalog: Catalog, settings: Settings) -> "Runtime":
+def hold(catalog: Catalog, settings: Settings) -> ModelsAtHand:
+    """The models that the settings name, none of them loaded yet. Raises `ModelError` for one that cannot be."""
+    catalog = with_added(catalog, settings.add_model)
+    added = catalog.loadable_ids[len(load_catalog().loadable_ids) :]
+    started, *rest = (catalog.find(name) for name in (settings.model or catalog.default, *(settings.models or added)))
+    for entry in (started, *rest):
+        if not entry.loadable:
+            raise ModelError(f"{entry.title} is known by its shape only; it cannot be loaded")
+
+    def load(entry: Entry, report: Report) -> "Runtime":
+        return load_runtime(entry, catalog, settings, report)
+
+    return ModelsAtHand(catalog, started=started.id, offered=[entry.id for entry in rest], loader=load)
+
+
+def load_runtime(entry: Entry, catalog: Catalog, settings: Settings, report: Report) -> "Runtime":
     """Load the model and the engine around it. Raises `ModelError`, which says what to do."""
     # torch and transformers take seconds to import: the page is served before.
     from engine.model import load
     from engine.runtime import Runtime
 
-    return Runtime(load(entry, device=settings.device, dtype=settings.dtype), catalog, settings)
+    terminal = to_stderr(entry.title)
+
+    def both(progress: Progress) -> None:
+        terminal(progress)
+        report(progress)
+
+    loaded = load(
+        entry,
+        device=settings.device,
+        dtype=settings.dtype,
+        quantize=settings.quantize,
+        offload=settings.offload,
+        report=both,
+    )
+    return Runtime(loaded, catalog, settings)
 
 
 def launch(blocks: gr.Blocks, **options: Any) -> None:
@@ -107,14 +141,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--share", action="store_true", help="also make a public link through Gradio's tunnel")
     flags = parser.parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    catalog = load_catalog()
-    runtime: Future[Runtime] = Future()
+    runtime: Future[ManyRuntimes] = Future()
     try:
-        settings = Settings.from_flags(flags)
-        entry = catalog.find(settings.model or catalog.default)
-        blocks = compose(runtime, entry)
+        hand = hold(load_catalog(), Settings.from_flags(flags))
+        blocks = compose(runtime, hand)
         launch(blocks, server_name=flags.host, server_port=flags.port, share=flags.share)
-        runtime.set_result(load_runtime(entry, catalog, settings))
+        hand.begin(hand.started).ready.result()
+        runtime.set_result(ManyRuntimes(hand))
     except (ModelError, ValueError, OSError) as error:
         runtime.set_exception(error)  # an open page that waits for the model would keep the program from ending
         print(f"error: {error}", file=sys.stderr)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from components.branching import Branching
 from components.choices import about, chosen, positions
+from components.choosing import Choosing
 from components.compare.panel import chosen as compared
-from components.compose import answered, compose, form_part, transcript
+from components.compose import answered, compose, first_question, form_part, transcript
 from components.context.ways import every_way
 from components.copy import words
 from components.editing import edited
@@ -21,6 +22,8 @@ from engine.refusals import Refused, SessionGone
 from engine.trace import Trace
 
 if TYPE_CHECKING:
+    from engine.many_runtimes import ManyRuntimes
+    from engine.models_at_hand import ModelsAtHand
     from engine.runtime import Runtime
 
 #: Results of probes that are kept for a visit.
@@ -33,15 +36,21 @@ OF_A_STEP_MADE = frozenset({"distribution"})
 RAW_TOKENS = 40
 
 
-class Desk(Branching):
+class Desk(Branching, Choosing):
     """The intents of `components.page.Intents` over one runtime; the visit says whose session is meant."""
 
-    def __init__(self, runtime: "Future[Runtime]", default: Experiment) -> None:
+    def __init__(
+        self,
+        runtime: "Future[Runtime] | Future[ManyRuntimes]",
+        default: Experiment,
+        hand: "ModelsAtHand | None" = None,
+    ) -> None:
         self._runtime = runtime
         self.default = default
+        self.hand = hand
 
     @property
-    def runtime(self) -> "Runtime":
+    def runtime(self) -> "Runtime | ManyRuntimes":
         """The runtime; waits for the model that the program is loading."""
         return self._runtime.result()
 
@@ -65,7 +74,7 @@ class Desk(Branching):
         except SessionGone:
             trace, branches = None, ()
         return View(
-            facts=self.runtime.facts,
+            facts=self.runtime.facts_of(visit.session_id),
             trace=trace,
             cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0) if trace else 0),
             probe=partial(self._probe, visit),
@@ -99,11 +108,9 @@ class Desk(Branching):
     @told
     def new(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """A new conversation with what is typed; with nothing typed, the first message again."""
-        first = self._trace(visit).experiment
-        asked = [message.content for message in first.messages or () if message.role == "user"]
-        text = message if message.strip() else (asked[0] if asked else first.prompt or "")
+        text = message if message.strip() else first_question(self._trace(visit).experiment)
         visit.grid = None
-        self._start(visit, self._experiment(form, [{"role": "user", "content": text}]))
+        self._start(visit, self._experiment(visit, form, [{"role": "user", "content": text}]))
 
     @told
     def select(self, visit: Visit, key: dict[str, Any]) -> None:
@@ -208,7 +215,7 @@ class Desk(Branching):
         """Make the run ready for its next token: new settings start the answer again, a message opens a turn."""
         trace = self._trace(visit)
         history = transcript(trace)
-        asked = self._experiment(form, history)
+        asked = self._experiment(visit, form, history)
         changed = form_part(asked) != form_part(trace.experiment)
         said = {"role": "user", "content": message}
         stopped = trace.stopped(trace.turns - 1)
@@ -216,20 +223,20 @@ class Desk(Branching):
         visit.cursor = replace(visit.cursor, position=None)
         if visit.editing is not None and message.strip():
             messages = edited(self.view(visit), visit.editing, message)
-            self._start(visit, self._experiment(form, messages), branch=True)
+            self._start(visit, self._experiment(visit, form, messages), branch=True)
         elif not message.strip():
             if changed:
                 self._start(visit, asked, branch=True)
             elif self._ended(trace):
                 raise Refused(words("page").text("nothing_to_do"))
         elif asked.prompt is not None or not trace.steps(0):
-            self._start(visit, self._experiment(form, [said]), branch=True)
+            self._start(visit, self._experiment(visit, form, [said]), branch=True)
         elif stopped is None or trace.calling:
             raise Refused(words("page").text("answer_first"))
         elif stopped.reason == "error":
-            self._start(visit, self._experiment(form, [*history[:-1], said]), branch=True)
+            self._start(visit, self._experiment(visit, form, [*history[:-1], said]), branch=True)
         elif changed or waiting not in (None, message):
-            self._start(visit, self._experiment(form, [*answered(trace), said]), branch=True)
+            self._start(visit, self._experiment(visit, form, [*answered(trace), said]), branch=True)
         elif waiting is None:
             self.runtime.say(visit.session_id, message)
             self._forget(visit)
@@ -245,8 +252,9 @@ class Desk(Branching):
         """A message that was taken while its turn has not begun: its run was refused, as too many were under way."""
         return next(iter(trace.experiment.follow_ups[trace.answered(trace.turns - 1) :]), None) if trace.turns else None
 
-    def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
-        return self.runtime.parse(compose(form, model=self.runtime.facts.model_id, messages=messages))
+    def _experiment(self, visit: Visit, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
+        model = self.runtime.facts_of(visit.session_id).model_id
+        return self.runtime.parse(compose(form, model=model, messages=messages))
 
     def _raw(self, visit: Visit) -> Experiment:
         """The newest question as a raw prompt, with the same settings, and no more tokens than a glance needs."""

@@ -24,6 +24,8 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     `parts` are the widgets of each panel, `panel` is the one in sight.
     """
     trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
+    if visit.loading:
+        trouble.append(Station("loading", "", visit.loading, "", "accent"))
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
     reason = panel.unavailable(view)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import gradio as gr
 
+from components import model_choice
 from components.compose import form_values
 from components.copy import words
 from components.frame import frame
@@ -25,8 +26,6 @@ from engine.experiment import Experiment
 class Intents(Protocol):
     """What a person can ask for. Each call changes the visit, or the engine's run behind it."""
 
-    @property
-    def ready(self) -> bool: ...
     def open(self, session_id: str) -> Visit: ...
     def view(self, visit: Visit) -> View: ...
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
@@ -42,6 +41,9 @@ class Intents(Protocol):
     def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
     def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]: ...
     def close(self, session_id: str) -> None: ...
+    def waiting(self) -> Iterator[str]: ...
+    def model_of(self, visit: Visit) -> str: ...
+    def choose_model(self, visit: Visit, model_id: str, form: dict[str, Any]) -> Iterator[None]: ...
 
 
 #: Events that may wait for the model at once, and pages that may open at once; the server has 40 threads in all.
@@ -52,12 +54,14 @@ HEAVY_EVENTS = 24
 class Page:
     """Builds the components and wires every event; `blocks` is what is launched."""
 
-    def __init__(self, intents: Intents, default: Experiment, model_title: str) -> None:
+    def __init__(
+        self, intents: Intents, default: Experiment, model_title: str, offered: Sequence[tuple[str, str]] = ()
+    ) -> None:
         self.intents = intents
         self.say = words("page")
         with gr.Blocks(title="Decodescope", analytics_enabled=False, fill_width=True) as self.blocks:
             self.visit = gr.State(Visit())
-            self._header(model_title)
+            self._header(model_title, offered)
             self.rail = rail.build("rail", self.say.text("rail"))
             with gr.Row(elem_id="main"):
                 with gr.Column(elem_id="left", elem_classes="pane"):
@@ -68,12 +72,10 @@ class Page:
             self.feed = host.feed("feed", self.say.text("feed"))
             self._wire()
 
-    def _header(self, model_title: str) -> None:
+    def _header(self, model_title: str, offered: Sequence[tuple[str, str]]) -> None:
         with gr.Row(elem_id="header"):
             gr.Markdown("# Decodescope", elem_id="title")
-            self.model = gr.Textbox(
-                model_title, label=self.say.text("model"), interactive=False, max_lines=1, elem_id="model"
-            )
+            self.model = model_choice.build(model_title, offered)
 
     def _left(self, default: Experiment) -> None:
         gr.Markdown(f"## {self.say.text('conversation')}", elem_classes="panel-title")
@@ -151,13 +153,14 @@ class Page:
         for typed, field in self.panels.queries:
             look_up = functools.partial(self._look_up, field=field)
             typed.submit(look_up, [self.visit, typed], self.feed, **heavy)
+        model_choice.wire(self)
 
     def _selectable(self) -> list[gr.HTML]:
         return [part for parts in self.panels.parts.values() for part in parts]
 
     def _open(self, request: gr.Request) -> Iterator[list[Any]]:
-        if not self.intents.ready:
-            loading = rail.value([Station("", "", self.say.text("loading"))])
+        for said in self.intents.waiting():
+            loading = rail.value([Station("", "", said)])
             yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={})]
         visit = self.intents.open(request.session_hash or "")
         yield [visit, self.frame(visit)]

@@ -24,3 +24,5 @@ class Visit:
     asked: Experiment | None = None  # what the grid is of, at its full length
     refill: bool = False  # the form is to show the settings of the run
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer
+    loading: str = ""  # how far the model has come that was chosen, while it is being loaded
+    wanted: str = ""  # the id of the model that was chosen last

@@ -27,6 +27,10 @@ class UnknownModelError(ModelError):
     """The name is not in the catalogue."""
 
 
+class NoRoomError(ModelError):
+    """Too little memory is free just now; it may fit where another model goes."""
+
+
 class Record(BaseModel):
     """Base of the catalogue's parts: frozen, no unknown fields."""
 

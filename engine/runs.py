@@ -90,3 +90,10 @@ class Run(Generic[Frame]):
             self._error = error
             self.ended = True
             self._changed.notify_all()
+
+
+def last_of(frames: Iterator[Frame], newest: Frame) -> Frame:
+    """The last of the frames, `newest` where there is none."""
+    for frame in frames:
+        newest = frame
+    return newest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from engine.catalog import ModelError
+from engine.catalog import ModelError, NoRoomError
 from engine.loading.memory import KINDS, Sizes, needed_bytes
 from engine.loading.room import free_on
 
@@ -14,7 +14,7 @@ GIB = 1 << 30
 
 
 def check_fits(title: str, model: Sizes, kind: str, device: torch.device) -> None:
-    """Raise `ModelError` with both numbers, and what may help, where the device has less free than is needed."""
+    """Raise `NoRoomError` with both numbers, and what may help, where the device has less free than is needed."""
     needed, free = needed_bytes(model, kind), free_on(device)
     if needed <= free:
         return
@@ -24,7 +24,7 @@ def check_fits(title: str, model: Sizes, kind: str, device: torch.device) -> Non
         ways.pop()
     where = "of memory" if device.type == "cpu" else f"on {device}"
     advice = ", or ".join([*ways, "--offload", "a smaller model (python -m engine models)"])
-    raise ModelError(
+    raise NoRoomError(
         f"{title} needs {needed / GIB:.2f} GiB in {kind} and {free / GIB:.2f} GiB {where} are free; try {advice}"
     )
 
