@@ -28,6 +28,7 @@ class LoadedModel:
     tokenizer: PreTrainedTokenizerFast
     facts: ModelFacts
     device: torch.device
+    entry: Entry | None = None  # in the catalogue
 
     @classmethod
     def of(cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, model_id: str, title: str) -> Self:
@@ -83,14 +84,13 @@ def load(
     folder = _folder(entry, report)
     report(Progress("reading"))
     tokenizer, model = _read(folder, entry.title, dtype=number, **options)
+    if not options:
+        model.to(place)  # type: ignore[arg-type]  # transformers' wrapper of `to` hides the method's self from mypy
+    loaded = replace(LoadedModel.of(model, tokenizer, model_id=entry.id, title=entry.title), entry=entry)
     if not offload:
-        if not options:
-            model.to(place)  # type: ignore[arg-type]  # transformers' wrapper of `to` hides the method's self from mypy
-        return LoadedModel.of(model, tokenizer, model_id=entry.id, title=entry.title)
-    loaded = LoadedModel.of(model, tokenizer, model_id=entry.id, title=entry.title)
+        return loaded
     device_map: Any = model.hf_device_map
-    parts = places(device_map)
-    return replace(loaded, device=place, facts=replace(loaded.facts, device=parts))
+    return replace(loaded, device=place, facts=replace(loaded.facts, device=places(device_map)))
 
 
 def _read(folder: Path, title: str, **options: Any) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:

@@ -13,6 +13,8 @@ from typing import Any, Self
 PREFIX = "DECODESCOPE_"
 PREFIX_CACHES = ("off", "visitor", "everyone")
 QUANTIZED = ("none", "4bit")
+#: How a model is loaded.
+LOADING = ("device", "dtype", "quantize", "offload")
 SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
