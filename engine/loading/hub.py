@@ -1,5 +1,6 @@
-"""A model of the Hugging Face Hub at one commit: only the files that are needed, each fetched once, gone on with
-where a download was cut, and found again without asking the Hub.
+"""A model of the Hugging Face Hub at one commit: only the files that are needed, found again without asking the Hub.
+
+huggingface_hub goes on where a connection was cut. Of a download that was given up, files that were whole are kept.
 """
 
 import json
@@ -103,7 +104,7 @@ def _check_disk(source: HubSource, files: dict[str, int], title: str) -> None:
     free = shutil.disk_usage(place).free
     if missing > free:
         raise ModelError(
-            f"{title} cannot be loaded: {missing / 1e9:.2f} GB are to be downloaded and {free / 1e9:.2f} GB are free "
+            f"{title} cannot be loaded: {missing / 1e6:,.1f} MB are to be downloaded and {free / 1e6:,.1f} MB are free "
             f"in {cache}; free some of the disk, or set HF_HOME to another folder"
         )
 

@@ -35,6 +35,10 @@ def obstacle(error: BaseException, repo: str, revision: str) -> str:
             return f"{repo} has no revision {revision}"
         case RepositoryNotFoundError():
             return f"there is no {repo} on {hub}, or it is private: check the id; for a private one set HF_TOKEN"
+        case HfHubHTTPError() if error.response.status_code in (401, 403):
+            return (
+                f"{hub} does not give {repo} to you: it is private or gated; set HF_TOKEN to a token that may read it"
+            )
         case HfHubHTTPError():
             return f"{hub} answered {error.response.status_code} {error.response.reason_phrase}; try again later"
         case ClientError():
