@@ -99,4 +99,5 @@ def loading_text(title: str, progress: "Progress") -> str:
     if progress.stage == "downloading" and progress.total:
         done, total = bytes_text(progress.done), bytes_text(progress.total)
         return say.text("loading_downloading", title=title, done=done, total=total)
-    return say.text(f"loading_{progress.stage}", title=title)
+    stage = "waiting" if progress.stage == "downloading" else progress.stage  # until the total is known
+    return say.text(f"loading_{stage}", title=title)

@@ -26,7 +26,7 @@ def with_added(catalog: Catalog, specs: tuple[str, ...]) -> Catalog:
 def added(spec: str) -> Entry:
     """The entry of one spec. Raises `ModelError`, which says what is wrong with it."""
     named, _, rest = spec.rpartition("=")
-    if Path(rest).expanduser().is_dir():
+    if rest and Path(rest).expanduser().is_dir():
         return _of_folder(Path(rest).expanduser().resolve(), named)
     repo, _, revision = rest.partition("@")
     if not REPO.fullmatch(repo):

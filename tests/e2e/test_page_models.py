@@ -1,0 +1,83 @@
+"""Two models on one page: chosen in the header, loaded meanwhile, each with its own tokens."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from gradio_client import Client
+
+from app import compose, launch
+from engine.loading.progress import Progress
+from engine.many_runtimes import ManyRuntimes
+from engine.models_at_hand import ModelsAtHand
+from tests.e2e.conftest import OpenPage
+from tests.e2e.experiments import shown_tokens
+from tests.e2e.visitor import Visitor, eventually
+from tests.engine.test_many_runtimes import PATIENCE, Shop, catalog
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def two(shop: Shop) -> Iterator[str]:
+    """The page's address; two small models are offered."""
+    hand = ModelsAtHand(catalog(), started="first", offered=["second"], loader=shop.load)
+    many: Future[ManyRuntimes] = Future()
+    blocks = compose(many, hand)
+    launch(blocks, quiet=True)
+    assert hand.begin("first").runtime
+    many.set_result(ManyRuntimes(hand))
+    yield str(blocks.local_url)
+    blocks.close()
+    many.result().shut_down()
+
+
+def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(two: str, shop: Shop, browser_page: OpenPage) -> None:
+    go_on = threading.Event()
+
+    def wait(model_id: str, report: Any) -> None:
+        report(Progress("downloading", 1 << 20, 1 << 22))
+        assert go_on.wait(PATIENCE)
+
+    shop.before = wait
+    visitor = Visitor(browser_page(two))
+    page, model = visitor.page, visitor.page.get_by_label("model")
+    assert model.input_value() == "First"
+    model.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    eventually(
+        lambda: "Second is being downloaded, once: 1.00 MiB of 4.00 MiB." in page.inner_text("#notice"), "the notice"
+    )
+    visitor.step()
+    assert len(visitor.tokens) == 1
+    go_on.set()
+    eventually(lambda: not visitor.tokens, "the new conversation")
+    eventually(lambda: page.inner_text("#notice") == "", "the end of the notice")
+    assert model.input_value() == "Second"
+    visitor.run()
+    client = Client(two, verbose=False)
+    given: dict[str, Any] = client.predict(
+        {"version": 1, "model": "second", "prompt": "the cat", "stop": {"max_new_tokens": 3}}, api_name="/trace"
+    )
+    assert given["experiment"]["model"] == "second"
+    # The page's own run again, over the endpoint.
+    runtime = shop.here["second"]
+    (session,) = [one for one in runtime._sessions._sessions.values() if one.conversation]
+    assert session.conversation is not None
+    asked = session.conversation.trace.experiment
+    assert asked.model == "second"
+    again = client.predict(asked.model_dump(mode="json"), api_name="/trace")
+    assert visitor.tokens == shown_tokens(again)
+
+
+def test_with_one_model_its_name_is_plain_text(visit: Any) -> None:
+    field = visit().page.get_by_label("model")
+    assert field.input_value() == "SmolLM2 135M Instruct"
+    assert field.is_disabled()
