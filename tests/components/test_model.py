@@ -51,7 +51,7 @@ def test_the_panel_shows_the_probe_s_numbers(llama: LoadedModel) -> None:
     go.Figure(read_figure(chart))
     # 512 MiB and the weights, 39,072 numbers at 4 and at 2 bytes
     assert cells(needs) == [
-        ["float32", "152.62 KiB", "512.15 MiB", "loaded so: the weights take 152.62 KiB"],
+        ["float32", "152.62 KiB", "512.15 MiB", "loaded now: 152.62 KiB"],
         ["bfloat16", "76.31 KiB", "512.07 MiB", "would fit"],
         ["4bit", "49.37 KiB", "512.05 MiB", "needs an NVIDIA GPU"],
     ]
@@ -63,7 +63,7 @@ def test_memory_that_is_not_there_is_told() -> None:
     needs = tuple(Need(kind, size, size + 10) for kind, size in (("float32", 400), ("bfloat16", 200), ("4bit", 60)))
     memory = Memory("MIT", "org/name", "c" * 40, 210, "cuda:0", "4bit", 61, 205, needs)
     said = [row[3] for row in cells(memory_value(memory))]
-    assert said == ["would not fit", "would not fit", "loaded so: the weights take 61 B"]
+    assert said == ["would not fit", "would not fit", "loaded now: 61 B"]
 
 
 def test_where_a_model_comes_from_is_told() -> None:

@@ -13,7 +13,6 @@ from engine.loading.progress import Progress
 from engine.many_runtimes import ManyRuntimes
 from engine.models_at_hand import ModelsAtHand
 from tests.e2e.conftest import OpenPage
-from tests.e2e.experiments import shown_tokens
 from tests.e2e.visitor import Visitor, eventually
 from tests.engine.test_many_runtimes import PATIENCE, Shop, catalog
 
@@ -46,10 +45,10 @@ def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(two: str, shop
 
     shop.before = wait
     visitor = Visitor(browser_page(two))
-    page, model = visitor.page, visitor.page.get_by_label("model")
+    page, model = visitor.page, visitor.page.locator("#model input")
     assert model.input_value() == "First"
     model.focus()
-    page.keyboard.press("ArrowDown")
+    page.wait_for_selector("[role=option]")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     eventually(
@@ -62,22 +61,21 @@ def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(two: str, shop
     eventually(lambda: page.inner_text("#notice") == "", "the end of the notice")
     assert model.input_value() == "Second"
     visitor.run()
-    client = Client(two, verbose=False)
-    given: dict[str, Any] = client.predict(
-        {"version": 1, "model": "second", "prompt": "the cat", "stop": {"max_new_tokens": 3}}, api_name="/trace"
-    )
-    assert given["experiment"]["model"] == "second"
-    # The page's own run again, over the endpoint.
-    runtime = shop.here["second"]
-    (session,) = [one for one in runtime._sessions._sessions.values() if one.conversation]
+    # The page's own run again, over the endpoint, on the model that it names.
+    sessions = shop.here["second"]._sessions._sessions.values()
+    (session,) = [one for one in sessions if one.conversation]
     assert session.conversation is not None
-    asked = session.conversation.trace.experiment
-    assert asked.model == "second"
-    again = client.predict(asked.model_dump(mode="json"), api_name="/trace")
-    assert visitor.tokens == shown_tokens(again)
+    shown = session.conversation.trace
+    assert shown.experiment.model == "second"
+    given = Client(two, verbose=False).predict(shown.experiment.model_dump(mode="json"), api_name="/trace")
+    ids = [event["token_id"] for event in given["events"] if event["kind"] == "stepped"]
+    assert ids == [step.token_id for step in shown.steps(0)]
+    assert len(visitor.tokens) == len(ids)
+    visitor.open("model")
+    assert [row[0] for row in visitor.rows("model-memory")] == ["float32", "bfloat16", "4bit"]
 
 
 def test_with_one_model_its_name_is_plain_text(visit: Any) -> None:
-    field = visit().page.get_by_label("model")
+    field = visit().page.locator("#model input")
     assert field.input_value() == "SmolLM2 135M Instruct"
     assert field.is_disabled()
