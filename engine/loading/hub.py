@@ -1,21 +1,22 @@
 """A model of the Hugging Face Hub at one commit: only the files that are needed, found again without asking the Hub.
 
-huggingface_hub goes on where a connection was cut. Of a download that was given up, files that were whole are kept.
+A download goes on where it was cut or given up. A model that is whole in huggingface_hub's own cache is used there.
 """
 
 import json
 import shutil
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
-from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_cache
+from filelock import FileLock
+from huggingface_hub import HfApi, constants, try_to_load_from_cache
 from huggingface_hub.hf_api import ModelInfo
-from tqdm import tqdm
 
 from engine.catalog import HubSource, ModelError
+from engine.embedded import cache_root, sha256
+from engine.loading.fetching import Meter, fetch
 from engine.loading.obstacles import ERRORS, obstacle
-from engine.loading.progress import Progress, Report
+from engine.loading.progress import Report
 
 #: Seconds until a Hub that does not answer is out of reach.
 PATIENCE = 5.0
@@ -32,29 +33,26 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 def hub_folder(source: HubSource, *, title: str, report: Report) -> Path:
     """The folder with the model's files, downloaded first where they are not all here.
 
-    Raises `ModelError`, which says what is in the way and what to do.
+    Two processes at once fetch them once. Raises `ModelError`, which says what is in the way and what to do.
     """
     folder = cached_folder(source)
     if folder is not None:
         return folder
+    folder = own_folder(source)
     try:
-        files = wanted(describe(source.repo, source.revision), title)
-        _check_disk(source, files, title)
-        meter = _Meter(sum(files.values()), report)
-        for name, size in files.items():
-            path = hf_hub_download(
-                source.repo,
-                name,
-                revision=source.revision,
-                endpoint=constants.ENDPOINT,
-                cache_dir=constants.HF_HUB_CACHE,
-                etag_timeout=PATIENCE,
-                tqdm_class=meter.bar(),
-            )
-            meter.finish(size)
+        info = describe(source.repo, source.revision)
+        files = wanted(info, title)
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f"{folder.name}.lock")):
+            _check_disk(folder, files, title)
+            meter = Meter(sum(files.values()), report)
+            for name, size in files.items():
+                fetch(source, name, size, folder, meter)
+                meter.finish(size)
+            _check_hashes(folder, info, title)
     except ERRORS as error:
         raise ModelError(f"{title} cannot be loaded: {obstacle(error, source.repo, source.revision)}") from error
-    return Path(path).parent
+    return folder
 
 
 def describe(repo: str, revision: str | None) -> ModelInfo:
@@ -77,73 +75,48 @@ def wanted(info: ModelInfo, title: str) -> dict[str, int]:
     return {name: sizes[name] for name in [*(name for name in SMALL_FILES if name in sizes), *weights]}
 
 
+def own_folder(source: HubSource) -> Path:
+    """Where the files of that commit are kept, or would be."""
+    return cache_root() / "hub" / f"{source.repo.replace('/', '--')}-{source.revision[:12]}"
+
+
 def cached_folder(source: HubSource) -> Path | None:
-    """The folder of that commit in the Hub's cache, where all that is needed is there; the Hub is not asked."""
-    config = _cached(source, "config.json")
-    if config is None or not any(_cached(source, name) for name in ("tokenizer.json", "vocab.json", "tokenizer.model")):
-        return None
-    index = _cached(source, INDEX)
-    if index is None:
-        return config.parent if _cached(source, WEIGHTS) else None
+    """A folder with that commit where all that is needed is there: our own, or the Hub's cache. Nothing is asked."""
+    theirs = try_to_load_from_cache(
+        source.repo, "config.json", cache_dir=constants.HF_HUB_CACHE, revision=source.revision
+    )
+    folders = [own_folder(source), *([Path(theirs).parent] if isinstance(theirs, str) else [])]
+    return next((folder for folder in folders if is_whole(folder)), None)
+
+
+def is_whole(folder: Path) -> bool:
+    """True where config, a tokenizer and every part of the weights are there."""
+    has = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if "config.json" not in has or not has & {"tokenizer.json", "vocab.json", "tokenizer.model"}:
+        return False
+    if INDEX not in has:
+        return WEIGHTS in has
     try:
-        parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, LookupError, AttributeError):
-        return None
-    return config.parent if parts and all(_cached(source, str(part)) for part in parts) else None
+        parts = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        return False
+    return bool(parts) and parts <= has
 
 
-def _cached(source: HubSource, name: str) -> Path | None:
-    found = try_to_load_from_cache(source.repo, name, cache_dir=constants.HF_HUB_CACHE, revision=source.revision)
-    return Path(found) if isinstance(found, str) else None
-
-
-def _check_disk(source: HubSource, files: dict[str, int], title: str) -> None:
-    cache = Path(constants.HF_HUB_CACHE)
-    place = next(folder for folder in (cache, *cache.absolute().parents) if folder.is_dir())
-    missing = sum(size for name, size in files.items() if _cached(source, name) is None)
-    free = shutil.disk_usage(place).free
+def _check_disk(folder: Path, files: dict[str, int], title: str) -> None:
+    here = sum(path.stat().st_size for path in folder.iterdir())
+    missing, free = sum(files.values()) - here, shutil.disk_usage(folder).free
     if missing > free:
         raise ModelError(
             f"{title} cannot be loaded: {missing / 1e6:,.1f} MB are to be downloaded and {free / 1e6:,.1f} MB are free "
-            f"in {cache}; free some of the disk, or set HF_HOME to another folder"
+            f"in {folder.parent}; free some of the disk, or set DECODESCOPE_CACHE to another folder"
         )
 
 
-class _Meter:
-    """Adds up the bytes of all files; a file that was here already counts when it is passed."""
-
-    def __init__(self, total: int, report: Report) -> None:
-        self._total, self._report = total, report
-        self._before = 0  # of the files that are whole
-        self._now = 0
-        self._tell()
-
-    def add(self, count: int) -> None:
-        self._now += count
-        self._tell()
-
-    def finish(self, size: int) -> None:
-        self._before, self._now = self._before + size, 0
-        self._tell()
-
-    def _tell(self) -> None:
-        self._report(Progress("downloading", min(self._before + self._now, self._total), self._total))
-
-    def bar(self) -> type[tqdm]:
-        """A bar that shows nothing and counts for this meter; huggingface_hub makes one for each file."""
-        meter = self
-
-        class Bar(tqdm):
-            def __init__(self, *arguments: Any, **options: Any) -> None:
-                # Its faster transfer has a second bar, of the bytes on the wire.
-                self._counts = "downloading bytes" not in str(options.get("desc", "")).lower()
-                super().__init__(*arguments, **options | {"disable": True})
-                if self._counts:
-                    meter.add(int(options.get("initial") or 0))
-
-            def update(self, n: float | None = 1) -> bool | None:
-                if self._counts:
-                    meter.add(int(n or 0))
-                return None
-
-        return Bar
+def _check_hashes(folder: Path, info: ModelInfo, title: str) -> None:
+    """The weights against the SHA-256 that the Hub gives; what is not the same goes, to be fetched anew."""
+    for sibling in info.siblings or ():
+        path = folder / sibling.rfilename
+        if sibling.lfs is not None and path.is_file() and sha256(path) != sibling.lfs.sha256:
+            path.unlink()
+            raise ModelError(f"{title} cannot be loaded: {path.name} came damaged and was put away; start again")

@@ -1,5 +1,6 @@
 """What is known of a model of the Hub before its weights are here: its commit, its config, its tensors' shapes."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from engine.loading.hub import PATIENCE, cached_folder, describe, wanted
 from engine.loading.obstacles import ERRORS, obstacle
 from engine.loading.shape import Tensors
 
+COMMIT = re.compile(r"[0-9a-f]{40}")
 TEMPLATES = ("chat_template.jinja", "tokenizer_config.json")
 
 
@@ -72,7 +74,11 @@ def _fetch(source: HubSource, name: str) -> Path:
 
 
 def _in_cache(repo: str, revision: str) -> tuple[HubSource, Path] | None:
-    """The commit of that name in the Hub's cache, where the model is whole there."""
+    """The commit of that name, where the model is whole on this machine."""
+    if COMMIT.fullmatch(revision):
+        pinned = HubSource(kind="hub", repo=repo, revision=revision)
+        folder = cached_folder(pinned)
+        return (pinned, folder) if folder else None
     config = try_to_load_from_cache(repo, "config.json", cache_dir=constants.HF_HUB_CACHE, revision=revision)
     if not isinstance(config, str):
         return None

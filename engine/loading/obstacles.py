@@ -15,6 +15,8 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.errors import HTTPError as ClientError  # type: ignore[attr-defined]  # of its HTTP library
 
+from engine.embedded import cache_root
+
 #: All that a call of huggingface_hub may raise.
 ERRORS = (ClientError, OSError, FileMetadataError, ValueError)
 
@@ -26,7 +28,8 @@ def obstacle(error: BaseException, repo: str, revision: str) -> str:
     hub = constants.ENDPOINT
     match error:
         case OfflineModeIsEnabled():
-            return f"HF_HUB_OFFLINE is set and {repo} is not in {constants.HF_HUB_CACHE}; unset it to download"
+            folders = f"{cache_root()} nor in {constants.HF_HUB_CACHE}"
+            return f"HF_HUB_OFFLINE is set and {repo} is neither in {folders}; unset it to download"
         case GatedRepoError():
             return f"{repo} is gated: accept its terms at {hub}/{repo}, then set HF_TOKEN to a token of that account"
         case DisabledRepoError():
@@ -47,14 +50,10 @@ def obstacle(error: BaseException, repo: str, revision: str) -> str:
                 "here already: python -m engine models"
             )
         case OSError(errno=errno.ENOSPC):
-            return f"the disk is full; free some of it, or set HF_HOME to a folder with more room than {_cache()}"
+            return f"the disk is full; free some of it, or set DECODESCOPE_CACHE to another folder than {cache_root()}"
         case OSError(errno=errno.EACCES | errno.EROFS):
-            return f"{_cache()} cannot be written; set HF_HOME to a folder that can"
+            return f"{cache_root()} cannot be written; set DECODESCOPE_CACHE to a folder that can"
     return _first_line(error)
-
-
-def _cache() -> str:
-    return str(constants.HF_HUB_CACHE)
 
 
 def _first_line(error: BaseException) -> str:

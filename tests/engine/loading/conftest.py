@@ -47,6 +47,7 @@ def hub(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         hub.repos[REPO] = Repo(saved)
         point_at(hub.url, monkeypatch)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setenv("DECODESCOPE_CACHE", str(tmp_path / "own"))
         yield hub
 
 

@@ -74,7 +74,7 @@ def serving() -> Iterator[Hub]:
             elif revision not in (*repo.branches, repo.commit):
                 self._refuse(404, "RevisionNotFound")
             else:
-                files = [{"rfilename": p.name, "size": p.stat().st_size} for p in sorted(repo.folder.iterdir())]
+                files = [_sibling(path) for path in sorted(repo.folder.iterdir())]
                 data = {"id": name, "sha": repo.commit, "siblings": files, "tags": list(repo.tags)}
                 self._send(200, json.dumps(data).encode(), {"Content-Type": "application/json"})
 
@@ -125,3 +125,12 @@ def serving() -> Iterator[Hub]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _sibling(path: Path) -> dict[str, Any]:
+    """A file as the Hub describes it; weights with their SHA-256."""
+    size = path.stat().st_size
+    if path.suffix != ".safetensors":
+        return {"rfilename": path.name, "size": size}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"rfilename": path.name, "size": size, "lfs": {"size": size, "sha256": digest, "pointerSize": 134}}

@@ -78,17 +78,52 @@ def test_a_cut_download_goes_on_where_it_was_cut(hub: Hub, saved: Path, monkeypa
     assert 0 < int(second.removeprefix("bytes=").partition("-")[0]) <= 60_000
 
 
-def test_of_a_download_that_was_given_up_whole_files_are_kept(hub: Hub, saved: Path) -> None:
+def test_a_download_that_was_given_up_is_gone_on_with_the_next_time(
+    hub: Hub, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 16_384)
+    heard: list[Progress] = []
+
     def stop(progress: Progress) -> None:
-        if progress.done > progress.total - (saved / "model.safetensors").stat().st_size:
+        if progress.done > progress.total - 90_000:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fetch(report=stop)
+    assert hub_module.cached_folder(SOURCE) is None
     hub.asked.clear()
-    folder = fetch()
+    folder = fetch(report=heard.append)
     assert (folder / "model.safetensors").read_bytes() == (saved / "model.safetensors").read_bytes()
     assert {path.rpartition("/")[2] for method, path, _ in hub.asked if "/resolve/" in path} == {"model.safetensors"}
+    (second,) = hub.got("model.safetensors")
+    assert int(second.removeprefix("bytes=").partition("-")[0]) >= 16_384
+    assert heard[-1].done == heard[-1].total
+    assert [progress.done for progress in heard] == sorted(progress.done for progress in heard)
+
+
+def test_what_came_damaged_is_told_and_fetched_anew(hub: Hub, saved: Path) -> None:
+    folder = hub_module.own_folder(SOURCE)
+    folder.mkdir(parents=True)
+    weights = bytearray((saved / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (folder / "model.safetensors.partial").write_bytes(weights)
+    with pytest.raises(ModelError, match="model.safetensors came damaged and was put away"):
+        fetch()
+    assert (fetch() / "model.safetensors").read_bytes() == (saved / "model.safetensors").read_bytes()
+
+
+def test_too_long_a_rest_begins_anew(hub: Hub, saved: Path) -> None:
+    folder = hub_module.own_folder(SOURCE)
+    folder.mkdir(parents=True)
+    (folder / "config.json.partial").write_bytes(b"x" * 100_000)
+    assert (fetch() / "config.json").read_bytes() == (saved / "config.json").read_bytes()
+
+
+def test_a_model_in_the_hub_s_own_cache_is_used_there(hub: Hub, saved: Path) -> None:
+    theirs = Path(constants.HF_HUB_CACHE) / "models--tests--tiny-llama" / "snapshots" / COMMIT
+    shutil.copytree(saved, theirs)
+    assert fetch() == theirs
+    assert hub.asked == []
 
 
 def test_a_model_in_parts_is_whole_only_with_every_part(hub: Hub, sharded: Path) -> None:
@@ -148,7 +183,7 @@ def test_a_name_that_is_not_known_is_told(hub: Hub, monkeypatch: pytest.MonkeyPa
 
 def test_the_offline_switch_is_named(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelError, match="HF_HUB_OFFLINE is set and tests/tiny-llama is not in"):
+    with pytest.raises(ModelError, match="HF_HUB_OFFLINE is set and tests/tiny-llama is neither in"):
         fetch()
 
 
@@ -161,7 +196,7 @@ def test_a_disk_without_room_is_told_with_both_numbers(hub: Hub, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [(errno.ENOSPC, "the disk is full"), (errno.EACCES, "cannot be written; set HF_HOME")]
+    ("number", "said"), [(errno.ENOSPC, "the disk is full"), (errno.EACCES, "cannot be written; set DECODESCOPE_CACHE")]
 )
 def test_trouble_of_the_disk_names_the_way_out(number: int, said: str) -> None:
     assert said in obstacle(OSError(number, "x"), REPO, COMMIT)
@@ -179,16 +214,27 @@ def test_an_id_is_resolved_to_its_commit_and_its_facts(hub: Hub, capsys: pytest.
     assert hub.got("model.safetensors") == ["bytes=0-100000"]
 
 
-def test_an_id_whose_model_is_here_needs_no_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_is_here_needs_no_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = fetch()
+    point_at("http://127.0.0.1:9", monkeypatch)
+    entry = added(f"{REPO}@{COMMIT}")
+    assert entry.source == SOURCE
+    assert entry.weight_bytes == (folder / "model.safetensors").stat().st_size
+    with pytest.raises(ModelError, match="cannot be reached"):
+        added(f"{REPO}@{'d' * 40}")
+
+
+def test_an_id_whose_model_is_here_needs_no_hub(hub: Hub, saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = added(f"{REPO}@main")
-    fetch()
-    refs = Path(constants.HF_HUB_CACHE) / "models--tests--tiny-llama" / "refs"
-    refs.mkdir(exist_ok=True)
-    (refs / "main").write_text(COMMIT)
+    theirs = Path(constants.HF_HUB_CACHE) / "models--tests--tiny-llama"
+    shutil.copytree(saved, theirs / "snapshots" / COMMIT, dirs_exist_ok=True)
+    (theirs / "refs").mkdir(exist_ok=True)
+    (theirs / "refs" / "main").write_text(COMMIT)
     point_at("http://127.0.0.1:9", monkeypatch)
     again = added(f"{REPO}@main")
     assert again.source == SOURCE
     assert again.parameters == entry.parameters
+    assert added(f"{REPO}@{COMMIT}").source == SOURCE
 
 
 @pytest.mark.parametrize("spec", [f"{REPO}@no-such", "tests/nobody"])
