@@ -36,11 +36,19 @@ def wire(page: "Page") -> None:
             yield [gr.skip(), page.frame(visit)]
         yield [page.intents.model_of(visit), page.frame(visit)]
 
-    def follow(visit: "Visit") -> list[Any]:
+    def refill(visit: "Visit") -> list[Any]:
         """The form shows what the new conversation began with."""
         return page._refill(visit)
 
     asked = [page.visit, page.model, *page.form.values()]
     page.model.input(
         choose, asked, [page.model, page.feed], concurrency_limit=LOADING_EVENTS, concurrency_id="load", **lanes
-    ).then(follow, page.visit, [*page.form.values()], concurrency_limit=None, **lanes)
+    ).then(refill, page.visit, [*page.form.values()], concurrency_limit=None, **lanes)
+
+
+def follow(page: "Page", event: Any) -> None:
+    """After `event` the choice shows the model that the visit is on: a link, a record or a session that was put away
+    may have brought another.
+    """
+    if isinstance(page.model, gr.Dropdown):
+        event.then(page.intents.model_of, page.visit, page.model, show_progress="hidden", api_visibility="private")

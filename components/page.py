@@ -123,12 +123,13 @@ class Page:
         self.blocks.load(self._open, None, [self.visit, self.feed], **opening)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
-            button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
+            made = button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
+            model_choice.follow(self, made)
         begun = gr.on(
             [self.run.click, self.message.submit], self._take, [self.visit, self.message], self.message, **light
         )
         ended = begun.then(self._run, [self.visit, *self.form.values()], self.feed, **heavy)
-        ended.then(self._give_back, self.visit, self.message, **light)
+        model_choice.follow(self, ended.then(self._give_back, self.visit, self.message, **light))
         self.edit.click(self._edit, self.visit, [self.message, self.feed], **light)
         self.save_edit.click(self._with_form(self.intents.save_edit), asked, [self.message, self.feed], **heavy)
         for button, *fields in self.panels.grids:

@@ -5,7 +5,7 @@ from typing import Any
 
 from huggingface_hub import constants, hf_hub_url
 from huggingface_hub.file_download import http_get
-from huggingface_hub.utils._headers import build_hf_headers
+from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 from tqdm import tqdm
 
 from engine.catalog import HubSource

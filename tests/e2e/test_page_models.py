@@ -23,9 +23,13 @@ def shop() -> Shop:
 
 
 @pytest.fixture
-def two(shop: Shop) -> Iterator[str]:
+def hand(shop: Shop) -> ModelsAtHand:
+    return ModelsAtHand(catalog(), started="first", offered=["second"], loader=shop.load)
+
+
+@pytest.fixture
+def two(hand: ModelsAtHand) -> Iterator[str]:
     """The page's address; two small models are offered."""
-    hand = ModelsAtHand(catalog(), started="first", offered=["second"], loader=shop.load)
     many: Future[ManyRuntimes] = Future()
     blocks = compose(many, hand)
     launch(blocks, quiet=True)
@@ -36,7 +40,9 @@ def two(shop: Shop) -> Iterator[str]:
     many.result().shut_down()
 
 
-def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(two: str, shop: Shop, browser_page: OpenPage) -> None:
+def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(
+    two: str, shop: Shop, hand: ModelsAtHand, browser_page: OpenPage
+) -> None:
     go_on = threading.Event()
 
     def wait(model_id: str, report: Any) -> None:
@@ -73,6 +79,11 @@ def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(two: str, shop
     assert len(visitor.tokens) == len(ids)
     visitor.open("model")
     assert [row[0] for row in visitor.rows("model-memory")] == ["float32", "bfloat16", "4bit"]
+    # Memory runs short elsewhere: the model goes, and the visit begins again on the first one.
+    assert hand._put_one_away()
+    visitor.press("step")
+    eventually(lambda: "put away" in page.inner_text("#notice"), "the notice of the model that went")
+    eventually(lambda: model.input_value() == "First", "the first model")
 
 
 def test_with_one_model_its_name_is_plain_text(visit: Any) -> None:
