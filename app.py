@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
@@ -30,6 +30,10 @@ from components.theme import theme
 from components.widgets import host
 from engine.catalog import Catalog, Entry, ModelError, load_catalog
 from engine.experiment import ExperimentError, parse_experiment
+from engine.loading.added import with_added
+from engine.loading.progress import Progress, Report, to_stderr
+from engine.many_runtimes import ManyRuntimes, model_of
+from engine.models_at_hand import ModelsAtHand
 from engine.playback import WithoutModel
 from engine.record import MAX_FILE_BYTES, Record, record_from_bytes
 from engine.refusals import Refused
@@ -47,25 +51,27 @@ RUNS = 4
 MAX_VALUES = 2**18 + 2**14
 
 
-class Named(NamedTuple):
-    """A model that is not loaded: its id and its title."""
-
-    id: str
-    title: str
-
-
 def compose(
-    runtime: "Future[Runtime]", entry: Entry | Named, record: Record | None = None, library: Library | None = None
+    runtime: "Future[Any]",
+    hand: ModelsAtHand | None = None,
+    *,
+    record: Record | None = None,
+    library: Library | None = None,
 ) -> gr.Blocks:
-    """The page and the endpoints over a runtime that may still be on its way; a new page shows the record, if any."""
-    if record:
-        default = record.trace.experiment
+    """The page and the endpoints over a runtime that may still be on its way.
+
+    Either `hand` holds the models, or there is none and a new page shows the record.
+    """
+    if hand is None:
+        assert record is not None
+        default, offered = record.trace.experiment, [(record.facts.title, record.facts.model_id)]
     else:
-        asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": entry.id}
-        default = parse_experiment(asked, models=[entry.id])
-    desk = Desk(runtime, default, record)
+        asked = json.loads(DEFAULT_EXPERIMENT.read_text("utf-8")) | {"model": hand.started}
+        default = parse_experiment(asked, models=[hand.started])
+        offered = [(hand.catalog.find(name).title, name) for name in hand.offered]
+    desk = Desk(runtime, default, hand, record)
     desk.library = library or desk.library
-    page = Page(desk, default, entry.title)
+    page = Page(desk, default, offered[0][0], offered)
     clients = Clients(RUNS - 1)  # one lane is left for everyone else
 
     def trace(experiment: dict[str, Any], request: gr.Request) -> dict[str, Any]:
@@ -83,7 +89,7 @@ def compose(
         try:
             with clients.run(client_of(request)):
                 asked, result = runtime.result().ask(experiment, name, arguments)
-                return answer_to_json(name, entry.id, asked, result, max_values=MAX_VALUES)
+                return answer_to_json(name, model_of(experiment), asked, result, max_values=MAX_VALUES)
         except (ExperimentError, Refused) as refused:
             raise gr.Error(str(refused), print_exception=False) from refused
 
@@ -109,16 +115,45 @@ def replay(file: Path, catalog: Catalog, runtime: "Future[Any]", library: Librar
     """The page over a record, with no model. Raises as `read_record` does."""
     record = read_record(file)
     runtime.set_result(WithoutModel(record.facts, catalog))
-    return compose(runtime, Named(record.facts.model_id, record.facts.title), record, library)
+    return compose(runtime, record=record, library=library)
 
 
-def load_runtime(entry: Entry, catalog: Catalog, settings: Settings) -> "Runtime":
+def hold(catalog: Catalog, settings: Settings) -> ModelsAtHand:
+    """The models that the settings name, none of them loaded yet. Raises `ModelError` for one that cannot be."""
+    catalog = with_added(catalog, settings.add_model)
+    added = catalog.loadable_ids[len(load_catalog().loadable_ids) :]
+    started, *rest = (catalog.find(name) for name in (settings.model or catalog.default, *(settings.models or added)))
+    for entry in (started, *rest):
+        if not entry.loadable:
+            raise ModelError(f"{entry.title} is known by its shape only; it cannot be loaded")
+
+    def load(entry: Entry, report: Report) -> "Runtime":
+        return load_runtime(entry, catalog, settings, report)
+
+    return ModelsAtHand(catalog, started=started.id, offered=[entry.id for entry in rest], loader=load)
+
+
+def load_runtime(entry: Entry, catalog: Catalog, settings: Settings, report: Report) -> "Runtime":
     """Load the model and the engine around it. Raises `ModelError`, which says what to do."""
     # torch and transformers take seconds to import: the page is served before.
     from engine.model import load
     from engine.runtime import Runtime
 
-    return Runtime(load(entry, device=settings.device, dtype=settings.dtype), catalog, settings)
+    terminal = to_stderr(entry.title)
+
+    def both(progress: Progress) -> None:
+        terminal(progress)
+        report(progress)
+
+    loaded = load(
+        entry,
+        device=settings.device,
+        dtype=settings.dtype,
+        quantize=settings.quantize,
+        offload=settings.offload,
+        report=both,
+    )
+    return Runtime(loaded, catalog, settings)
 
 
 def launch(blocks: gr.Blocks, **options: Any) -> None:
@@ -161,23 +196,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (flags.export is None) != (flags.html is None):
         parser.error("--export and --html belong together")
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    catalog = load_catalog()
-    runtime: Future[Runtime] = Future()
+    runtime: Future[ManyRuntimes] = Future()
     try:
         if flags.export:
             export(flags.export, flags.html, flags.language)
             return 0
-        settings = Settings.from_flags(flags)
+        catalog = load_catalog()
         library = read_library(catalog.loadable_ids, flags.lessons)
         where = {"server_name": flags.host, "server_port": flags.port, "share": flags.share}
         if flags.replay:
             blocks = replay(flags.replay, catalog, runtime, library)
             launch(blocks, **where)
         else:
-            entry = catalog.find(settings.model or catalog.default)
-            blocks = compose(runtime, entry, library=library)
+            hand = hold(catalog, Settings.from_flags(flags))
+            blocks = compose(runtime, hand, library=library)
             launch(blocks, **where)
-            runtime.set_result(load_runtime(entry, catalog, settings))
+            hand.begin(hand.started).ready.result()
+            runtime.set_result(ManyRuntimes(hand))
     except (ModelError, ValueError, OSError) as error:
         if not runtime.done():
             runtime.set_exception(error)  # an open page that waits for the model would keep the program from ending

@@ -19,6 +19,7 @@ from engine.refusals import Refused
 from engine.trace import Trace
 
 if TYPE_CHECKING:
+    from engine.many_runtimes import ManyRuntimes
     from engine.runtime import Runtime
 
 
@@ -27,7 +28,7 @@ class Branching(ABC):
 
     @property
     @abstractmethod
-    def runtime(self) -> "Runtime": ...
+    def runtime(self) -> "Runtime | ManyRuntimes": ...
     @abstractmethod
     def view(self, visit: Visit) -> View: ...
     @abstractmethod
@@ -41,7 +42,7 @@ class Branching(ABC):
     @abstractmethod
     def _forget(self, visit: Visit) -> None: ...
     @abstractmethod
-    def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment: ...
+    def _experiment(self, visit: Visit, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment: ...
 
     @told
     def edit(self, visit: Visit) -> None:
@@ -57,14 +58,14 @@ class Branching(ABC):
         """The conversation up to the edited message, with its new text; the old one is kept as a branch."""
         if visit.editing is not None:
             messages = edited(self.view(visit), visit.editing, message)
-            self._start(visit, self._experiment(form, messages), branch=True)
+            self._start(visit, self._experiment(visit, form, messages), branch=True)
 
     def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]:
         """The newest question under every temperature with every seed; yields as it comes."""
         with telling(self, visit):
             live_only(visit)
             cells = overrides(temperatures, seeds)
-            asked = self._experiment(form, transcript(self._trace(visit)))
+            asked = self._experiment(visit, form, transcript(self._trace(visit)))
             for found in self.runtime.grid(visit.session_id, self.runtime.parse(shortened(asked)), cells):
                 visit.asked, visit.grid = asked, found
                 yield

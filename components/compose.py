@@ -115,6 +115,12 @@ def _alike(now: Any, shown: Any) -> bool:
     return isinstance(now, int | float) and float(now) == float(shown)
 
 
+def first_question(experiment: Experiment) -> str:
+    """The first message of a user, or the raw prompt."""
+    asked = [message.content for message in experiment.messages or () if message.role == "user"]
+    return asked[0] if asked else experiment.prompt or ""
+
+
 def transcript(trace: Trace) -> list[dict[str, str]]:
     """The messages up to the newest user message, each earlier answer as the assistant message it became."""
     experiment = trace.experiment

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from components.branching import Branching
 from components.choices import about, chosen, positions
+from components.choosing import Choosing
 from components.compare.panel import chosen as compared
-from components.compose import compose, transcript
+from components.compose import compose, first_question, transcript
 from components.context.ways import every_way
 from components.copy import DEFAULT, words
 from components.lesson_player.teaching import Teaching
@@ -27,6 +28,8 @@ from engine.refusals import Refused, SessionGone
 from engine.trace import Trace
 
 if TYPE_CHECKING:
+    from engine.many_runtimes import ManyRuntimes
+    from engine.models_at_hand import ModelsAtHand
     from engine.runtime import Runtime
 
 #: Results of probes that are kept for a visit.
@@ -39,16 +42,23 @@ OF_A_STEP_MADE = frozenset({"distribution"})
 RAW_TOKENS = 40
 
 
-class Desk(Branching, Player, Recording, Sharing, Teaching):
+class Desk(Branching, Choosing, Player, Recording, Sharing, Teaching):
     """The intents of `components.intents.Intents` over one runtime; the visit says whose session is meant."""
 
-    def __init__(self, runtime: "Future[Runtime]", default: Experiment, record: Record | None = None) -> None:
+    def __init__(
+        self,
+        runtime: "Future[Runtime] | Future[ManyRuntimes]",
+        default: Experiment,
+        hand: "ModelsAtHand | None" = None,
+        record: Record | None = None,
+    ) -> None:
         self._runtime = runtime
         self.default = default
+        self.hand = hand
         self._record = record  # what a new page shows in place of the default
 
     @property
-    def runtime(self) -> "Runtime":
+    def runtime(self) -> "Runtime | ManyRuntimes":
         """The runtime; waits for the model that the program is loading."""
         return self._runtime.result()
 
@@ -84,7 +94,7 @@ class Desk(Branching, Player, Recording, Sharing, Teaching):
             trace, branches = None, ()
         land(visit, trace)
         return View(
-            facts=self.runtime.facts,
+            facts=self.runtime.facts_of(visit.session_id),
             trace=trace,
             cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0) if trace else 0),
             probe=partial(self._probe, visit),
@@ -131,11 +141,9 @@ class Desk(Branching, Player, Recording, Sharing, Teaching):
     @told
     def new(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """A new conversation with what is typed; with nothing typed, the first message again."""
-        first = self._trace(visit).experiment
-        asked = [message.content for message in first.messages or () if message.role == "user"]
-        text = message if message.strip() else (asked[0] if asked else first.prompt or "")
+        text = message if message.strip() else first_question(self._trace(visit).experiment)
         visit.grid = None
-        self._start(visit, self._experiment(form, [{"role": "user", "content": text}]))
+        self._start(visit, self._experiment(visit, form, [{"role": "user", "content": text}]))
 
     @told
     def select(self, visit: Visit, key: dict[str, Any]) -> None:
@@ -272,7 +280,7 @@ class Desk(Branching, Player, Recording, Sharing, Teaching):
     def next_run(self, visit: Visit, message: str, form: dict[str, Any]) -> NextRun:
         """What Step and Run go on with."""
         self._trace(visit)  # raises where there is none
-        return next_run(self.view(visit), visit.editing, message, form, self._experiment)
+        return next_run(self.view(visit), visit.editing, message, form, partial(self._experiment, visit))
 
     def _ended(self, trace: Trace) -> bool:
         """True when no further token can come: the newest turn has stopped for good."""
@@ -280,8 +288,9 @@ class Desk(Branching, Player, Recording, Sharing, Teaching):
         going = trace.calling or waiting(trace) is not None
         return stopped is not None and stopped.reason != "cancelled" and not going
 
-    def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
-        return self.runtime.parse(compose(form, model=self.runtime.facts.model_id, messages=messages))
+    def _experiment(self, visit: Visit, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
+        model = self.runtime.facts_of(visit.session_id).model_id
+        return self.runtime.parse(compose(form, model=model, messages=messages))
 
     def _raw(self, visit: Visit) -> Experiment:
         """The newest question as a raw prompt, with the same settings, and no more tokens than a glance needs."""

@@ -31,6 +31,8 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
     if visit.link is not None and view.trace is not None and not view.trace.events:
         trouble.append(Station("link", "", contents(view.trace.experiment), "", "accent"))
+    if visit.loading:
+        trouble.append(Station("loading", "", visit.loading, "", "accent"))
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
     trouble += [Station("said", "", visit.said, "", "accent")] if visit.said else []

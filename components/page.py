@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from components import language, relabel
+from components import language, model_choice, relabel
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak, words
 from components.export.button import PageButton
@@ -42,7 +42,15 @@ class Page:
 
     blocks: gr.Blocks
 
-    def __init__(self, intents: Intents, default: Experiment, model_title: str, *, spoken: str = DEFAULT) -> None:
+    def __init__(
+        self,
+        intents: Intents,
+        default: Experiment,
+        model_title: str,
+        offered: Sequence[tuple[str, str]] = (),
+        *,
+        spoken: str = DEFAULT,
+    ) -> None:
         """A page whose labels are in the language `spoken`; the one that is served, in the first, knows the others."""
         self.intents = intents
         others = [name for name in LANGUAGES if name != DEFAULT] if spoken == DEFAULT else []
@@ -55,7 +63,7 @@ class Page:
             title="Decodescope", analytics_enabled=False, fill_width=True, delete_cache=(600, 600)
         ) as self.blocks:
             self.visit = gr.State(Visit())
-            self._header(model_title)
+            self._header(model_title, offered)
             self.rail = rail.build("rail", say.text("rail"))
             with gr.Row(elem_id="main"):
                 with gr.Column(elem_id="left", elem_classes="pane"):
@@ -69,13 +77,10 @@ class Page:
             self.labels = relabel.Labels(self.blocks, layouts)
             self._wire()
 
-    def _header(self, model_title: str) -> None:
-        say = words("page")
+    def _header(self, model_title: str, offered: Sequence[tuple[str, str]]) -> None:
         with gr.Row(elem_id="header"):
             gr.Markdown("# Decodescope", elem_id="title")
-            self.model = gr.Textbox(
-                model_title, label=say.text("model"), interactive=False, max_lines=1, elem_id="model"
-            )
+            self.model = model_choice.build(model_title, offered)
             self.lessons = wiring.button()
             self.link, self.said = sharing.build()
             self.records = RecordMenu()
@@ -141,12 +146,13 @@ class Page:
         relabel.wire(self.feed, self.labels, self.names, self.language, **light)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
-            button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
+            made = button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
+            model_choice.follow(self, made)
         begun = gr.on(
             [self.run.click, self.message.submit], self._take, [self.visit, self.message], self.message, **light
         )
         ended = begun.then(self._run, [self.visit, *self.form.values()], self.feed, **heavy)
-        ended.then(self._give_back, self.visit, self.message, **light)
+        model_choice.follow(self, ended.then(self._give_back, self.visit, self.message, **light))
         self.edit.click(self._edit, self.visit, [self.message, self.feed], **light)
         self.save_edit.click(self._with_form(self.intents.save_edit), asked, [self.message, self.feed], **heavy)
         for button, *fields in self.panels.grids:
@@ -177,14 +183,14 @@ class Page:
         for typed, field in self.panels.queries:
             look_up = functools.partial(self._look_up, field=field)
             typed.submit(look_up, [self.visit, typed], self.feed, **heavy)
+        model_choice.wire(self)
 
     def _selectable(self) -> list[gr.HTML]:
         return [part for parts in self.panels.parts.values() for part in parts]
 
     def _open(self, spoken: str, request: gr.Request) -> Iterator[list[Any]]:
-        if not self.intents.ready:
-            speak(spoken)
-            loading = rail.value([Station("", "", words("page").text("loading"))])
+        for said in self.intents.waiting(spoken):
+            loading = rail.value([Station("", "", said)])
             yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={}, language=spoken)]
         visit = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
         if visit.station not in self.owner:  # a link names it, which may come from anywhere

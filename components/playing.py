@@ -19,6 +19,7 @@ from engine.refusals import Refused
 from engine.trace import Trace
 
 if TYPE_CHECKING:
+    from engine.many_runtimes import ManyRuntimes
     from engine.runtime import Runtime
 
 #: Seconds between two tokens while Run walks through a record.
@@ -55,7 +56,7 @@ class Player(ABC):
 
     @property
     @abstractmethod
-    def runtime(self) -> "Runtime": ...
+    def runtime(self) -> "Runtime | ManyRuntimes": ...
     @abstractmethod
     def reopen(self, visit: Visit) -> None: ...
     @abstractmethod
@@ -65,7 +66,7 @@ class Player(ABC):
     @abstractmethod
     def _forget(self, visit: Visit) -> None: ...
     @abstractmethod
-    def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment: ...
+    def _experiment(self, visit: Visit, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment: ...
 
     @property
     def with_model(self) -> bool:
@@ -87,11 +88,12 @@ class Player(ABC):
         if visit.playing is None:
             return
         asked = visit.playing.playback.record.trace.experiment.model_dump()
-        other = asked["model"] != self.runtime.facts.model_id
-        self._start(visit, self.runtime.parse(asked | {"model": self.runtime.facts.model_id}))
+        loaded = self.runtime.facts_of(visit.session_id)
+        other = asked["model"] != loaded.model_id
+        self._start(visit, self.runtime.parse(asked | {"model": loaded.model_id}))
         visit.refill = True
         if other:
-            visit.notice = words("record").text("other_model", recorded=asked["model"], loaded=self.runtime.facts.title)
+            visit.notice = words("record").text("other_model", recorded=asked["model"], loaded=loaded.title)
 
     def played(self, visit: Visit, playing: Playing) -> View:
         """What the page may show of a record."""
@@ -111,7 +113,7 @@ class Player(ABC):
         try:
             return playing.playback.probe(playing.made, name, **arguments)
         except NotRecorded as missing:
-            if self.with_model and same_model(playing.playback.facts, self.runtime.facts):
+            if self.with_model and same_model(playing.playback.facts, self.runtime.facts_of(visit.session_id)):
                 return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
             key = "later" if missing.later else "not_recorded"
             raise Refused(words("record").text(key, probe=name)) from None
@@ -138,7 +140,7 @@ class Player(ABC):
             raise Refused(words("page").text("answer_first"))
         else:
             messages = [*answered(trace), *said]
-        self._start(visit, self._experiment(form, messages))
+        self._start(visit, self._experiment(visit, form, messages))
 
     def walk(self, visit: Visit, playing: Playing) -> Iterator[None]:
         """Token after token to the end of the turn, as a run does; Stop ends it."""

@@ -35,3 +35,5 @@ class Visit:
     keeping: bool = False  # a record is being made
     link: Link | None = None  # was opened, and the place it names was not reached yet
     shared: str = ""  # the text of the newest link that was made
+    loading: str = ""  # how far the model has come that was chosen, while it is being loaded
+    wanted: str = ""  # the id of the model that was chosen last

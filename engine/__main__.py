@@ -1,22 +1,29 @@
-"""Without a page: `python -m engine run`, `probe` and `record`, each with an experiment as JSON."""
+"""Without a page: `python -m engine run`, `probe` and `record`, each with an experiment as JSON, and `models`."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 
 from engine.catalog import Catalog, ModelError, load_catalog
-from engine.commands import probe, record, run
+from engine.commands import models, probe, record, run
 from engine.commands.reading import BAD_INPUT, OneLineParser, one_line
 from engine.experiment import ExperimentError
+from engine.loading.added import with_added
 from engine.refusals import Refused
+from engine.settings import Settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0, 1 when the run ended in an error, 2 for bad input, 130 on Ctrl-C."""
-    catalog = load_catalog()
+    try:
+        catalog = with_added(load_catalog(), Settings.from_flags(argparse.Namespace()).add_model)
+    except (ModelError, ValueError) as error:
+        print(one_line(f"error: {error}"), file=sys.stderr)
+        return BAD_INPUT
     flags = _parser(catalog).parse_args(arguments)
     try:
         code: int = flags.command(flags, catalog)
-    except (ExperimentError, ModelError, OSError, Refused) as error:
+    except (ExperimentError, ModelError, OSError, Refused, ValueError) as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BAD_INPUT
     return code
@@ -24,11 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser(catalog: Catalog) -> OneLineParser:
     parser = OneLineParser(prog="python -m engine", description="Run a causal language model token by token.")
-    commands = parser.add_subparsers(required=True, metavar="run | probe | record")
+    commands = parser.add_subparsers(required=True, metavar="run | probe | record | models")
     for name, module, said in (
         ("run", run, "run an experiment and write its trace"),
         ("probe", probe, "run an experiment, or feed a trace's ids, and print what a probe shows of it"),
         ("record", record, "run an experiment and keep its trace, and what probes show of it, in one file"),
+        ("models", models, "list the catalogue, the memory each model needs and what fits here"),
     ):
         command = commands.add_parser(name, help=said)
         module.add(command, catalog)

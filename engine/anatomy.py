@@ -80,6 +80,8 @@ class Anatomy:
 
 def anatomy(model: PreTrainedModel) -> Anatomy:
     """Find the parts of `model`. Raises `AnatomyError`."""
+    if any(parameter.device.type == "meta" for parameter in model.parameters()):
+        raise AnatomyError("parts of this model lie in memory or on the disk (--offload), where this view cannot look")
     config = model.config.get_text_config(decoder=True)
     decoder = model.get_decoder()
     blocks = next(

@@ -4,6 +4,7 @@ Nothing here loads a model or needs torch, so the sizes can be shown, and a cach
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,6 +25,10 @@ class ModelError(RuntimeError):
 
 class UnknownModelError(ModelError):
     """The name is not in the catalogue."""
+
+
+class NoRoomError(ModelError):
+    """Too little memory is free just now; it may fit where another model goes."""
 
 
 class Record(BaseModel):
@@ -50,6 +55,13 @@ class HubSource(Record):
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 
 
+class FolderSource(Record):
+    """A folder of this machine that the operator named."""
+
+    kind: Literal["folder"]
+    folder: Path
+
+
 class RanksSource(Record):
     """Byte-pair ranks inside a Python package that may be installed: a line "base64 rank" for each token.
 
@@ -68,7 +80,8 @@ class Entry(Record):
     title: str
     licence: str
     tools: bool
-    source: Annotated[EmbeddedSource | HubSource, Field(discriminator="kind")] | None = None
+    source: Annotated[EmbeddedSource | HubSource | FolderSource, Field(discriminator="kind")] | None = None
+    weight_bytes: Size | None = None  # of the weight files as they are stored, where it is known
     ranks: RanksSource | None = None
     family: str  # transformers' `model_type`
     layers: Size
@@ -106,6 +119,15 @@ class Catalog(Record):
         if self.default not in self.loadable_ids:
             raise ValueError(f"the default {self.default!r} is not a model that can be loaded")
         return self
+
+    def with_added(self, entries: Sequence["Entry"]) -> "Catalog":
+        """The catalogue with an operator's own models at its end. Raises `ModelError` for an id that is taken."""
+        known = {entry.id for entry in self.models}
+        for entry in entries:
+            if entry.id in known:
+                raise ModelError(f"the id {entry.id!r} is taken already; give another: --add-model NEW-ID=WHERE")
+            known.add(entry.id)
+        return self.model_copy(update={"models": (*self.models, *entries)})
 
     @property
     def loadable_ids(self) -> tuple[str, ...]:

@@ -1,19 +1,23 @@
 """Load a model of the catalogue onto a device; `LoadedModel` is what everything else in the engine works with."""
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
 from engine import attention
-from engine.catalog import EmbeddedSource, Entry, HubSource, ModelError
-from engine.embedded import embedded_folder
+from engine.catalog import EmbeddedSource, Entry, FolderSource, HubSource, ModelError
+from engine.embedded import cache_root, embedded_folder
 from engine.facts import ModelFacts
+from engine.loading.devices import pick_device, pick_dtype
+from engine.loading.fits import check_fits, check_spread
+from engine.loading.hub import hub_folder
+from engine.loading.offload import limits, places
+from engine.loading.progress import Progress, Report, unheard
+from engine.loading.quantized import four_bits
 from engine.model_facts import read_facts
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-DEVICES = ("cuda", "mps", "cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +28,7 @@ class LoadedModel:
     tokenizer: PreTrainedTokenizerFast
     facts: ModelFacts
     device: torch.device
+    entry: Entry | None = None  # in the catalogue
 
     @classmethod
     def of(cls, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, model_id: str, title: str) -> Self:
@@ -38,67 +43,80 @@ class LoadedModel:
         return cls(model, tokenizer, read_facts(model, tokenizer, model_id=model_id, title=title), model.device)
 
 
-def load(entry: Entry, *, device: str = "auto", dtype: str = "auto") -> LoadedModel:
-    """Load an entry's weights: safetensors only, no code of the repository.
+def load(
+    entry: Entry,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    quantize: str = "none",
+    offload: bool = False,
+    report: Report = unheard,
+) -> LoadedModel:
+    """Load an entry's weights: safetensors only, no code of the repository. Whether it fits is checked before.
 
     Args:
         device: "auto" takes CUDA, else MPS, else the CPU; or one of these by name, "cuda:1" included.
         dtype: "auto" is float32 on the CPU and bfloat16 elsewhere; or "float32", "bfloat16", "float16".
+        quantize: "none", or "4bit" for weights of 4 bits by bitsandbytes, on CUDA.
+        offload: spread the model over GPUs, memory and disk.
+        report: hears how far it has come, on the thread that loads.
 
     Raises:
-        ModelError: the entry has no weights, or the weights, the device or the dtype cannot be had; says what to do.
+        ModelError: the entry has no weights, it does not fit, or the weights, the device or the dtype cannot be had;
+            says what to do.
     """
+    if entry.source is None:
+        raise ModelError(f"{entry.title} is known by its shape only; it cannot be loaded")
     place = pick_device(device)
     number = pick_dtype(dtype, place)
-    name, options = _where(entry)
+    kind = quantize if quantize != "none" else str(number).removeprefix("torch.")
+    options: dict[str, Any] = {}
+    if quantize == "4bit":
+        options["quantization_config"] = four_bits(place, number)
+    if offload:
+        disk = cache_root() / "offload" / entry.id
+        room = limits(place)
+        check_spread(entry.title, entry, kind, room, disk)
+        options |= {"device_map": "auto", "max_memory": room, "offload_folder": str(disk)}
+    else:
+        check_fits(entry.title, entry, kind, place)
+        options |= {"device_map": {"": place}} if place.type == "cuda" else {}
+    folder = _folder(entry, report)
+    report(Progress("reading"))
+    tokenizer, model = _read(folder, entry.title, dtype=number, **options)
+    if not options:
+        model.to(place)  # type: ignore[arg-type]  # transformers' wrapper of `to` hides the method's self from mypy
+    loaded = replace(LoadedModel.of(model, tokenizer, model_id=entry.id, title=entry.title), entry=entry)
+    if not offload:
+        return loaded
+    device_map: Any = model.hf_device_map
+    return replace(loaded, device=place, facts=replace(loaded.facts, device=places(device_map)))
+
+
+def _read(folder: Path, title: str, **options: Any) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+    local: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **options)
-        model = AutoModelForCausalLM.from_pretrained(
-            name, dtype=number, use_safetensors=True, trust_remote_code=False, **options
-        )
-    except (OSError, ValueError) as error:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **local)
+        model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **local, **options)
+    except (OSError, ValueError, KeyError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ModelError(f"{entry.title} cannot be loaded from {name}: {reason}") from error
+        raise ModelError(f"{title} cannot be loaded from {folder}: {reason}") from error
+    except (RuntimeError, ImportError) as error:  # weights that do not match the config; a package that is missing
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ModelError(f"{title} cannot be loaded from {folder}: {type(error).__name__}: {reason}") from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
-        raise ModelError(f"{entry.title} has no tokenizer of the tokenizers library")
-    model.to(place)  # type: ignore[arg-type]  # transformers' wrapper of `to` hides the method's self from mypy
-    return LoadedModel.of(model, tokenizer, model_id=entry.id, title=entry.title)
+        raise ModelError(f"{title} has no tokenizer of the tokenizers library")
+    return tokenizer, model
 
 
-def pick_device(name: str) -> torch.device:
-    """The device of that name, or the best there is for "auto". Raises `ModelError` where it cannot be used."""
-    usable = [kind for kind in DEVICES if _usable(kind)]
-    if name == "auto":
-        return torch.device(usable[0])
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in usable:
-        raise ModelError(f"device {name!r} cannot be used here; there is: auto, {', '.join(usable)}")
-    return device
-
-
-def pick_dtype(name: str, device: torch.device) -> torch.dtype:
-    """The dtype of that name, or the device's usual one for "auto". Raises `ModelError` for another name."""
-    if name == "auto":
-        return torch.float32 if device.type == "cpu" else torch.bfloat16
-    if name not in DTYPES:
-        raise ModelError(f"unknown dtype {name!r}; allowed: auto, {', '.join(DTYPES)}")
-    return DTYPES[name]
-
-
-def _usable(kind: str) -> bool:
-    if kind == "cuda":
-        return torch.cuda.is_available()
-    return kind == "cpu" or torch.backends.mps.is_available()
-
-
-def _where(entry: Entry) -> tuple[str, dict[str, str | bool]]:
-    """What `from_pretrained` is given: a folder or a repository, and the options that pin it."""
+def _folder(entry: Entry, report: Report) -> Path:
+    """Where the files are, once they are there."""
     match entry.source:
         case EmbeddedSource() as source:
-            return str(embedded_folder(source, title=entry.title)), {"local_files_only": True}
+            report(Progress("converting"))
+            return embedded_folder(source, title=entry.title)
         case HubSource() as source:
-            return source.repo, {"revision": source.revision}
-    raise ModelError(f"{entry.title} is known by its shape only; it cannot be loaded")
+            return hub_folder(source, title=entry.title, report=report)
+        case FolderSource() as source if source.folder.is_dir():
+            return source.folder
+    raise ModelError(f"{entry.title} cannot be loaded: its folder is not there any more")

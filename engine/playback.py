@@ -121,6 +121,10 @@ class WithoutModel:
 
     def __init__(self, facts: ModelFacts, catalog: Any) -> None:
         self.facts, self.catalog = facts, catalog
+        self.offered: tuple[str, ...] = ()
+
+    def facts_of(self, _session: str) -> ModelFacts:
+        return self.facts
 
     def open(self, session_id: str | None = None) -> str:
         return session_id or "record"

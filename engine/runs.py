@@ -92,8 +92,8 @@ class Run(Generic[Frame]):
             self._changed.notify_all()
 
 
-def newest(frames: Iterator[Frame], first: Frame) -> Frame:
-    """The last of the frames, `first` where there is none."""
+def last_of(frames: Iterator[Frame], newest: Frame) -> Frame:
+    """The last of the frames, `newest` where there is none."""
     for frame in frames:
-        first = frame
-    return first
+        newest = frame
+    return newest

@@ -19,7 +19,7 @@ from engine.probes.grid import Grid
 from engine.probes.table import PROBES
 from engine.recorded import is_trace, parse_trace, replayed
 from engine.refusals import Refused
-from engine.runs import newest
+from engine.runs import last_of
 from engine.scheduler import Scheduler
 from engine.sessions import Session, Sessions
 from engine.settings import Settings
@@ -63,6 +63,20 @@ class Runtime:
     def facts(self) -> ModelFacts:
         """Sizes and names of the loaded model."""
         return self._loaded.facts
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Ids of the models that an experiment may run on."""
+        return (self.facts.model_id,)
+
+    def facts_of(self, session_id: str) -> ModelFacts:  # noqa: ARG002 - here every session has the same model
+        """The facts of the session's model."""
+        return self.facts
+
+    @property
+    def running(self) -> int:
+        """Sessions with a run under way."""
+        return self._sessions.running
 
     def parse(self, source: str | bytes | dict[str, Any]) -> Experiment:
         """An experiment that this program can run. Raises `ExperimentError`."""
@@ -131,7 +145,7 @@ class Runtime:
         Raises `Busy` during a run.
         """
         session = self._sessions.get(session_id)
-        return newest(self._scheduler.begin(session, one_token=True).follow(), session.started.trace)
+        return last_of(self._scheduler.begin(session, one_token=True).follow(), session.started.trace)
 
     def run(self, session_id: str) -> Iterator[Trace]:
         """Go on to the end and yield the newest trace after each token; frames a slow reader misses are skipped.
@@ -243,11 +257,11 @@ class Runtime:
         experiment = self.parse(trace.experiment.model_dump() if trace else source)
         check(PROBES, name, arguments, self.facts)
         with self._visitor() as session_id:
+            session = self._sessions.get(session_id)
             if trace is None:
                 self._complete(session_id, experiment)
             else:
-                self._recall(session_id, trace)
-            session = self._sessions.get(session_id)
+                session.conversation = replayed(self._loaded, trace, cache_budget=self._settings.cache_bytes)
             return self._scheduler.call(session, lambda: answer(PROBES, session.started, name, arguments))
 
     # How it is done.
@@ -263,7 +277,7 @@ class Runtime:
 
     def _complete(self, session_id: str, experiment: Experiment) -> Trace:
         trace = self.start(session_id, experiment)
-        return newest(self.run(session_id), trace)
+        return last_of(self.run(session_id), trace)
 
     def _recall(self, session_id: str, trace: Trace) -> None:
         """Put a conversation there that stands where the trace ends."""

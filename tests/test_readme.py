@@ -66,14 +66,15 @@ def help_of(*command: str) -> str:
 
 
 def test_the_options_of_the_app_are_those_of_its_help() -> None:
-    told = set(re.findall(r"`(--[\w-]+)`", README.partition("## Options of the app")[2].partition("\n## ")[0]))
+    table = README.partition("## Options of the app")[2].partition("\n## ")[0]
+    told = set(re.findall(r"`(--[\w-]+)`", table))
     known = set(re.findall(r"--[\w-]+", help_of("app.py"))) - {"--help"}
     assert told - {"--help"} == known
 
 
 def test_the_options_of_the_command_line_are_those_of_its_help() -> None:
     told = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", API.partition("## Command line")[2]))
-    helps = help_of("-m", "engine", "run") + help_of("-m", "engine", "probe")
+    helps = help_of("-m", "engine", "run") + help_of("-m", "engine", "probe") + help_of("-m", "engine", "models")
     assert told == set(re.findall(r"--[\w-]+", helps)) - {"--help"}
 
 

@@ -6,11 +6,13 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
+from components.model.memory import memory_value
 from components.model.parameters import parameters_value
 from components.model.parts import areas_figure, parts_value, where_note
 from components.panel import View
 from components.widgets import chart_host, table, token_strip
 from components.widgets.rail import Station
+from engine.answers.memory import Memory
 from engine.answers.model import Model
 
 STATION = "model"
@@ -27,6 +29,7 @@ def build() -> list[gr.HTML]:
     say = words(STATION)
     return [
         titled(table.build, "model-parameters", say.text("parameters"), height=640),
+        titled(table.build, "model-memory", say.text("memory"), height=240),
         titled(token_strip.build, "model-where-note", say.text("where")),
         chart_host.build("model-where", say.text("where")),
         titled(table.build, "model-parts", say.text("parts"), height=480),
@@ -36,10 +39,12 @@ def build() -> list[gr.HTML]:
 def render(view: View) -> list[Any]:
     assert view.probe is not None
     found: Model = view.probe(STATION)
+    memory: Memory = view.probe("memory")
     tied = view.facts.tied_embeddings
     label = words(STATION).text("where_label", total=found.counted)
     return [
-        parameters_value(found, view.facts),
+        parameters_value(found, view.facts, memory),
+        memory_value(memory),
         where_note(found, tied),
         chart_host.value(areas_figure(found, HEIGHT), label=label, height=HEIGHT),
         parts_value(found, tied),

@@ -6,6 +6,7 @@ from components.copy import words
 from components.units import bytes_text
 from components.widgets import table
 from components.widgets.table import Cell, Column
+from engine.answers.memory import Memory
 from engine.answers.model import Model
 from engine.facts import ModelFacts
 
@@ -13,10 +14,11 @@ from engine.facts import ModelFacts
 Line = tuple[str, str, str]
 
 
-def parameters_value(found: Model, facts: ModelFacts) -> dict[str, Any]:
+def parameters_value(found: Model, facts: ModelFacts, memory: Memory | None = None) -> dict[str, Any]:
+    """With `memory`, also where a model of the catalogue comes from."""
     say = words("model")
     columns = [Column(say.text("col_what")), Column(say.text("col_value"), mono=True), Column(say.text("col_meaning"))]
-    lines = [*_sizes(found, facts), *_kinds(found, facts), *_storage(facts)]
+    lines = [*_sizes(found, facts), *_kinds(found, facts), *_storage(facts), *_origin(memory)]
     return table.value(columns, [[name, value, Cell(meaning, tone="dim")] for name, value, meaning in lines])
 
 
@@ -97,3 +99,14 @@ def _storage(facts: ModelFacts) -> list[Line]:
         _line("device", facts.device),
         _line("kv", bytes_text(facts.kv_bytes_per_token), itemsize=facts.itemsize, full=full),
     ]
+
+
+def _origin(memory: "Memory | None") -> list[Line]:
+    if memory is None or memory.source is None:
+        return []
+    lines = [_line("licence", memory.licence), _line("source", memory.source)]
+    if memory.revision is not None:
+        lines.append(_line("revision", memory.revision[:12], whole=memory.revision))
+    if memory.stored is not None:
+        lines.append(_line("stored", bytes_text(memory.stored)))
+    return lines

@@ -15,6 +15,7 @@ from engine.link import Link, link_from_text, link_to_text
 from engine.refusals import Refused
 
 if TYPE_CHECKING:
+    from engine.many_runtimes import ManyRuntimes
     from engine.runtime import Runtime
 
 
@@ -25,7 +26,7 @@ class Sharing(ABC):
 
     @property
     @abstractmethod
-    def runtime(self) -> "Runtime": ...
+    def runtime(self) -> "Runtime | ManyRuntimes": ...
     @abstractmethod
     def view(self, visit: Visit) -> View: ...
     @abstractmethod
@@ -48,7 +49,7 @@ class Sharing(ABC):
     def opened(self, visit: Visit, text: str) -> bool:
         """Open a link's text on a new page; False where it cannot be, and the notice says why."""
         with telling(self, visit):
-            models = {self.runtime.facts.model_id, *self.runtime.catalog.loadable_ids}
+            models = {*self.runtime.offered, *self.runtime.catalog.loadable_ids}
             link = link_from_text(text, models=models, tools=TOOLS)
             visit.session_id = self.runtime.open(visit.session_id or None)
             self.open_link(visit, link)
@@ -59,9 +60,9 @@ class Sharing(ABC):
 
         Raises `Refused` or `ExperimentError`, and then all is as it was.
         """
-        wanted, loaded = link.experiment.model, self.runtime.facts.model_id
-        if wanted != loaded:
-            raise Refused(words("sharing").text("other_model", wanted=wanted, loaded=loaded))
+        wanted, offered = link.experiment.model, self.runtime.offered
+        if wanted not in offered:
+            raise Refused(words("sharing").text("other_model", wanted=wanted, loaded=", ".join(offered)))
         self.runtime.start(visit.session_id, link.experiment)
         if link.language in LANGUAGES:
             visit.language = link.language

@@ -8,7 +8,7 @@ from engine.commands.reading import read, write_out
 from engine.commands.run import code, load, run
 from engine.experiment import ExperimentError, decoded, parse_experiment
 from engine.recorded import is_trace, parse_trace
-from engine.settings import Settings
+from engine.settings import LOADING, Settings
 from engine.tools.registry import TOOLS
 
 #: A trace takes about 12 KB a step.
@@ -32,7 +32,7 @@ def add(parser: argparse.ArgumentParser, catalog: Catalog) -> None:
         "--set", action="append", default=[], metavar="ARGUMENT=VALUE", help="another argument of the probe, as JSON"
     )
     parser.add_argument("--model", choices=catalog.loadable_ids, help="use this model, not the one that is named")
-    Settings.add_flags(parser, "device", "dtype")
+    Settings.add_flags(parser, *LOADING)
 
 
 def main(flags: argparse.Namespace, catalog: Catalog) -> int:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from engine.catalog import Catalog
 from engine.commands.reading import FAILED_RUN, INTERRUPTED, read, report, write_out
 from engine.experiment import MAX_JSON_BYTES, Experiment, parse_experiment
-from engine.settings import Settings
+from engine.loading.progress import to_stderr
+from engine.settings import LOADING, Settings
 from engine.tools.registry import TOOLS
 from engine.trace import Stopped, Trace
 from engine.trace_json import trace_to_json
@@ -23,7 +24,7 @@ def add(parser: argparse.ArgumentParser, catalog: Catalog) -> None:
     parser.add_argument("experiment", help="experiment as JSON; - reads standard input")
     parser.add_argument("--out", type=Path, help="file for the trace as JSON (default: standard output)")
     parser.add_argument("--model", choices=catalog.loadable_ids, help="run on this model, not on the one that is named")
-    Settings.add_flags(parser, "device", "dtype")
+    Settings.add_flags(parser, *LOADING)
 
 
 def main(flags: argparse.Namespace, catalog: Catalog) -> int:
@@ -47,7 +48,15 @@ def load(model: str, flags: argparse.Namespace, catalog: Catalog) -> "LoadedMode
 
     entry = catalog.find(model)
     print(f"loading {entry.title}", file=sys.stderr)
-    return engine.model.load(entry, device=flags.device, dtype=flags.dtype)
+    asked = Settings.from_flags(flags)
+    return engine.model.load(
+        entry,
+        device=asked.device,
+        dtype=asked.dtype,
+        quantize=asked.quantize,
+        offload=asked.offload,
+        report=to_stderr(entry.title),
+    )
 
 
 def run(loaded: "LoadedModel", experiment: Experiment) -> "Conversation":

@@ -14,6 +14,7 @@ from engine.probes.feed_forward import feed_forward
 from engine.probes.layer import layer
 from engine.probes.lens import lens
 from engine.probes.lens_map import lens_map
+from engine.probes.memory import memory
 from engine.probes.merges import merges
 from engine.probes.model import model
 from engine.probes.norms import norms
@@ -43,6 +44,7 @@ PROBES: dict[str, Callable[..., Any]] = {
     "lens": lens,
     "lens_map": lens_map,
     "model": model,
+    "memory": memory,
     "merges": merges,
     "norms": norms,
     "padding": padding,

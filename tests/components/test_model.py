@@ -6,9 +6,13 @@ import plotly.graph_objects as go
 import pytest
 
 from components.model import panel
+from components.model.memory import memory_value
 from components.model.parameters import parameters_value
 from components.model.parts import ORDER, areas_figure, parts_value, share_text, where_note
+from components.units import bytes_text
 from components.widgets.chart_host import read_figure
+from components.widgets.host import read
+from engine.answers.memory import Memory, Need
 from engine.answers.model import Model
 from engine.model import LoadedModel
 from engine.probes.model import PARTS, measure
@@ -30,8 +34,9 @@ def hard(name: str) -> dict[str, tuple[str, str]]:
 def test_the_panel_shows_the_probe_s_numbers(llama: LoadedModel) -> None:
     with look(llama) as looked:
         view = looked()
-        _, remark, chart, parts = panel.render(view)
+        _, needs, remark, chart, parts = panel.render(view)
         found = view.results["model"]
+        memory = view.results["memory"]
         assert panel.unavailable(view) is None
     assert found.counted == llama.facts.parameters == 39072
     rows = {row[0]: row for row in cells(parts)}
@@ -45,7 +50,34 @@ def test_the_panel_shows_the_probe_s_numbers(llama: LoadedModel) -> None:
         "Feed-forward 31.4%, attention 15.7%, embedding 26.2%, everything else 26.6%."
     )
     go.Figure(read_figure(chart))
+    # 512 MiB and the weights, 39,072 numbers at 4 and at 2 bytes
+    assert cells(needs) == [
+        ["float32", "152.62 KiB", "512.15 MiB", "loaded now: 152.62 KiB"],
+        ["bfloat16", "76.31 KiB", "512.07 MiB", "would fit"],
+        ["4bit", "49.37 KiB", "512.05 MiB", "needs an NVIDIA GPU"],
+    ]
+    assert bytes_text(memory.free) in read(needs)["caption"]
     assert station(panel, view) == ("39.1K", "2 layers")
+
+
+def test_memory_that_is_not_there_is_told() -> None:
+    needs = tuple(Need(kind, size, size + 10) for kind, size in (("float32", 400), ("bfloat16", 200), ("4bit", 60)))
+    memory = Memory("MIT", "org/name", "c" * 40, 210, "cuda:0", "4bit", 61, 205, needs)
+    said = [row[3] for row in cells(memory_value(memory))]
+    assert said == ["would not fit", "would not fit", "loaded now: 61 B"]
+
+
+def test_where_a_model_comes_from_is_told() -> None:
+    found, loaded = of("llama")
+    memory = Memory("MIT", "org/name", "c0ffee" + "1" * 34, 2048, "cpu", "float32", 1, 1, ())
+    lines = {row[0]: row[1:] for row in cells(parameters_value(found, loaded.facts, memory))}
+    assert (lines["licence"][0], lines["source"][0], lines["weight files"][0]) == ("MIT", "org/name", "2.00 KiB")
+    assert lines["revision"][0] == "c0ffee111111"
+    assert "c0ffee" + "1" * 34 in lines["revision"][1]
+    folder = dataclasses.replace(memory, revision=None, stored=None)
+    lines = {row[0]: row[1:] for row in cells(parameters_value(found, loaded.facts, folder))}
+    assert not {"revision", "weight files"} & set(lines)
+    assert "licence" not in {row[0] for row in cells(parameters_value(found, loaded.facts))}
 
 
 def test_hard_parameters_by_family() -> None:

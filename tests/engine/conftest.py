@@ -49,7 +49,7 @@ def on_tiny(monkeypatch):
     """The command loads a small random model instead of the one that is named."""
     asked = []
 
-    def load(entry, *, device, dtype):
+    def load(entry, *, device, dtype, **others):
         asked.append((entry.id, device, dtype))
         return tiny("llama")
 

@@ -97,7 +97,7 @@ def test_files_that_cannot_be_read_or_written_are_named_before_the_model_is_load
 
 
 def test_a_model_that_cannot_be_had_says_what_to_run(write, capsys, monkeypatch):
-    def load(entry, *, device, dtype):
+    def load(entry, **asked):
         raise ModelError("the model file is missing; run: make model")
 
     monkeypatch.setattr(engine.model, "load", load)

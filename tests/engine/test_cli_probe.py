@@ -130,7 +130,7 @@ def test_a_run_that_ended_in_an_error_says_why_and_exits_with_1(on_tiny, write, 
 
 
 def test_a_model_whose_parts_cannot_be_seen_says_so(monkeypatch, given, capsys):
-    monkeypatch.setattr(engine.model, "load", lambda entry, *, device, dtype: tiny("hybrid"))
+    monkeypatch.setattr(engine.model, "load", lambda entry, **asked: tiny("hybrid"))
     assert main(["probe", "lens", given]) == 2
     assert "has no attention of layer 0 that can be found" in capsys.readouterr().err.splitlines()[-1]
 

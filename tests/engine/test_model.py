@@ -1,4 +1,4 @@
-"""Choosing a device and a dtype, and loading: what is asked of transformers, and what is refused."""
+"""Loading: what is asked of transformers, and what is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -8,40 +8,9 @@ import torch
 from transformers import AutoModelForCausalLM, Qwen2Config
 
 from engine import model as loading
-from engine.catalog import Entry, ModelError, load_catalog
-from engine.model import LoadedModel, load, pick_device, pick_dtype
+from engine.catalog import Entry, FolderSource, ModelError, load_catalog
+from engine.model import LoadedModel, load
 from tests.engine.models import tiny_tokenizer
-
-
-def test_auto_takes_the_best_device_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    usable = {"cpu"}
-    monkeypatch.setattr(loading, "_usable", lambda kind: kind in usable)
-    assert pick_device("auto") == torch.device("cpu")
-    usable.add("mps")
-    assert pick_device("auto") == torch.device("mps")
-    usable.add("cuda")
-    assert pick_device("auto") == torch.device("cuda")
-    assert pick_device("cuda:1") == torch.device("cuda:1")
-    assert pick_device("cpu") == torch.device("cpu")
-
-
-@pytest.mark.parametrize("name", ["cuda", "cuda:0", "mps", "tpu", "", "meta", "cpu; rm"])
-def test_a_device_that_cannot_be_used_names_those_that_can(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "_usable", lambda kind: kind == "cpu")
-    with pytest.raises(ModelError, match="cannot be used here; there is: auto, cpu"):
-        pick_device(name)
-
-
-def test_auto_dtype_is_float32_on_the_cpu_only() -> None:
-    assert pick_dtype("auto", torch.device("cpu")) == torch.float32
-    assert pick_dtype("auto", torch.device("cuda")) == torch.bfloat16
-    assert pick_dtype("float16", torch.device("cpu")) == torch.float16
-
-
-@pytest.mark.parametrize("name", ["int8", "float64", "", "__class__"])
-def test_an_unknown_dtype_names_those_allowed(name: str) -> None:
-    with pytest.raises(ModelError, match="allowed: auto, float32, bfloat16, float16"):
-        pick_dtype(name, torch.device("cpu"))
 
 
 def test_a_shape_without_weights_cannot_be_loaded() -> None:
@@ -70,44 +39,56 @@ class Refusal:
 
 
 @pytest.fixture
-def hub_entry() -> Entry:
-    return load_catalog().find("qwen2.5-0.5b-instruct")
+def entry(tmp_path: Path) -> Entry:
+    """A model whose files are in `tmp_path`."""
+    source = FolderSource(kind="folder", folder=tmp_path)
+    return load_catalog().find("qwen2.5-0.5b-instruct").model_copy(update={"source": source})
 
 
-def test_hub_models_are_pinned_and_run_no_code_of_the_repository(
-    hub_entry: Entry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_code_of_the_folder_is_run_and_nothing_is_fetched(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = Refusal()
     monkeypatch.setattr(loading, "AutoTokenizer", refusal)
     monkeypatch.setattr(loading, "AutoModelForCausalLM", refusal)
     with pytest.raises(ModelError, match=r"Qwen2\.5 0\.5B Instruct cannot be loaded from .*: no connection"):
-        load(hub_entry)
-    assert [name for name, _ in refusal.asked] == ["Qwen/Qwen2.5-0.5B-Instruct"] * 2
+        load(entry)
+    assert len(refusal.asked) == 2
     assert all(options["trust_remote_code"] is False for _, options in refusal.asked)
-    assert all(options["revision"] == hub_entry.source.revision for _, options in refusal.asked)  # type: ignore[union-attr]
+    assert all(options["local_files_only"] is True for _, options in refusal.asked)
     assert refusal.asked[1][1]["use_safetensors"] is True
 
 
-def test_pickled_weights_are_refused(tmp_path: Path, hub_entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickled_weights_are_refused(tmp_path: Path, entry: Entry) -> None:
     built = build()
     built.model.config.save_pretrained(tmp_path)
     built.tokenizer.save_pretrained(tmp_path)
     torch.save(built.model.state_dict(), tmp_path / "pytorch_model.bin")
-    monkeypatch.setattr(loading, "_where", lambda entry: (str(tmp_path), {"local_files_only": True}))
     with pytest.raises(ModelError, match="safetensors"):
-        load(hub_entry)
+        load(entry, device="cpu")
 
 
-def test_a_saved_model_comes_back_in_the_dtype_asked_for(
-    tmp_path: Path, hub_entry: Entry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_went_is_told(tmp_path: Path, entry: Entry) -> None:
+    tmp_path.rmdir()
+    with pytest.raises(ModelError, match="its folder is not there any more"):
+        load(entry, device="cpu")
+
+
+def test_weights_of_another_shape_are_told(tmp_path: Path, entry: Entry) -> None:
     built = build()
     built.model.save_pretrained(tmp_path)
     built.tokenizer.save_pretrained(tmp_path)
-    monkeypatch.setattr(loading, "_where", lambda entry: (str(tmp_path), {"local_files_only": True}))
-    loaded = load(hub_entry, device="cpu", dtype="bfloat16")
+    config = tmp_path / "config.json"
+    config.write_text(config.read_text().replace('"vocab_size": 320', '"vocab_size": 640'))
+    with pytest.raises(ModelError, match="cannot be loaded from"):
+        load(entry, device="cpu")
+
+
+def test_a_saved_model_comes_back_in_the_dtype_asked_for(tmp_path: Path, entry: Entry) -> None:
+    built = build()
+    built.model.save_pretrained(tmp_path)
+    built.tokenizer.save_pretrained(tmp_path)
+    loaded = load(entry, device="cpu", dtype="bfloat16")
     assert loaded.model.config._attn_implementation == "decodescope"
     assert loaded.device == torch.device("cpu")
-    assert (loaded.facts.model_id, loaded.facts.dtype) == (hub_entry.id, "bfloat16")
+    assert (loaded.facts.model_id, loaded.facts.dtype, loaded.entry) == (entry.id, "bfloat16", entry)
     want = built.model.get_input_embeddings().weight.to(torch.bfloat16)
     assert torch.equal(loaded.model.get_input_embeddings().weight, want)

@@ -1,0 +1,104 @@
+"""Choosing another model: loaded in the background, it then begins a new conversation with the first question."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from components.compose import compose, first_question
+from components.copy import speak, words
+from components.telling import telling
+from components.units import bytes_text
+from components.visit import Visit
+from engine.experiment import Experiment
+from engine.trace import Trace
+
+if TYPE_CHECKING:
+    from engine.loading.progress import Progress
+    from engine.many_runtimes import ManyRuntimes
+    from engine.models_at_hand import Held, ModelsAtHand
+    from engine.runtime import Runtime
+
+#: Seconds between two looks at how far a model has come.
+LOOK_EVERY = 0.4
+
+
+class Choosing(ABC):
+    """The part of the desk that waits for models; `hand` is None where there is only the one of the runtime."""
+
+    hand: "ModelsAtHand | None"
+
+    @property
+    @abstractmethod
+    def runtime(self) -> "Runtime | ManyRuntimes": ...
+    @property
+    @abstractmethod
+    def ready(self) -> bool: ...
+    @abstractmethod
+    def reopen(self, visit: Visit) -> None: ...
+    @abstractmethod
+    def _trace(self, visit: Visit) -> Trace: ...
+    @abstractmethod
+    def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None: ...
+
+    def model_of(self, visit: Visit) -> str:
+        """The id of the model that the visit is on."""
+        return self.runtime.facts_of(visit.session_id).model_id
+
+    def waiting(self, language: str) -> Iterator[str]:
+        """How far the first model has come, in that language, each time that changes, until it is here."""
+        speak(language)
+        if self.hand is None:
+            if not self.ready:
+                yield words("page").text("loading")
+            return
+        held = self.hand.begin(self.hand.started)
+        yield from _told(held)
+
+    def choose_model(self, visit: Visit, model_id: str, form: dict[str, Any]) -> Iterator[None]:
+        """Load the model where it is not here, and begin anew on it; yields when there is more to tell.
+
+        Meanwhile the visit goes on as it was. Of two models chosen one after the other the later one counts.
+        """
+        visit.wanted = model_id
+        with telling(self, visit):
+            if self.hand is None or model_id == self.model_of(visit):
+                visit.loading = ""
+                return
+            held = self.hand.begin(model_id)
+            for visit.loading in _told(held):
+                yield
+                if visit.wanted != model_id:
+                    return
+            visit.loading = ""
+            facts = held.runtime.facts
+            # A model without a chat template is given the bare question; one that has one gets its template back.
+            before = self.runtime.facts_of(visit.session_id)
+            template = facts.chat_template is not None and (form["use_template"] or before.chat_template is None)
+            asked = [{"role": "user", "content": first_question(self._trace(visit).experiment)}]
+            composed = compose(form | {"use_template": template}, model=model_id, messages=asked)
+            experiment = self.runtime.parse(composed)
+            visit.grid = None
+            self._start(visit, experiment)
+            visit.refill = True
+        if visit.wanted == model_id:
+            visit.loading = ""
+
+
+def _told(held: "Held") -> Iterator[str]:
+    """What is said of a model on its way, each time it changes, until it is decided."""
+    said = ""
+    while not held.wait(LOOK_EVERY):
+        now = loading_text(held.entry.title, held.progress)
+        if now != said:
+            yield now
+        said = now
+
+
+def loading_text(title: str, progress: "Progress") -> str:
+    """How far a model has come, in one sentence."""
+    say = words("page")
+    if progress.stage == "downloading" and progress.total:
+        done, total = bytes_text(progress.done), bytes_text(progress.total)
+        return say.text("loading_downloading", title=title, done=done, total=total)
+    stage = "waiting" if progress.stage == "downloading" else progress.stage  # until the total is known
+    return say.text(f"loading_{stage}", title=title)

@@ -1,0 +1,37 @@
+"""Where a model is put, and in which numbers: names of the command line as torch's own values."""
+
+import torch
+
+from engine.catalog import ModelError
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DEVICES = ("cuda", "mps", "cpu")
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name, or the best there is for "auto". Raises `ModelError` where it cannot be used."""
+    usable = [kind for kind in DEVICES if _usable(kind)]
+    if name == "auto":
+        return torch.device(usable[0])
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in usable:
+        raise ModelError(f"device {name!r} cannot be used here; there is: auto, {', '.join(usable)}")
+    return device
+
+
+def pick_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The dtype of that name, or the device's usual one for "auto". Raises `ModelError` for another name."""
+    if name == "auto":
+        return torch.float32 if device.type == "cpu" else torch.bfloat16
+    if name not in DTYPES:
+        raise ModelError(f"unknown dtype {name!r}; allowed: auto, {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+def _usable(kind: str) -> bool:
+    if kind == "cuda":
+        return torch.cuda.is_available()
+    return kind == "cpu" or torch.backends.mps.is_available()

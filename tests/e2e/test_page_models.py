@@ -1,0 +1,92 @@
+"""Two models on one page: chosen in the header, loaded meanwhile, each with its own tokens."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from gradio_client import Client
+
+from app import compose, launch
+from engine.loading.progress import Progress
+from engine.many_runtimes import ManyRuntimes
+from engine.models_at_hand import ModelsAtHand
+from tests.e2e.conftest import OpenPage
+from tests.e2e.visitor import Visitor, eventually
+from tests.engine.test_many_runtimes import PATIENCE, Shop, catalog
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def hand(shop: Shop) -> ModelsAtHand:
+    return ModelsAtHand(catalog(), started="first", offered=["second"], loader=shop.load)
+
+
+@pytest.fixture
+def two(hand: ModelsAtHand) -> Iterator[str]:
+    """The page's address; two small models are offered."""
+    many: Future[ManyRuntimes] = Future()
+    blocks = compose(many, hand)
+    launch(blocks, quiet=True)
+    assert hand.begin("first").runtime
+    many.set_result(ManyRuntimes(hand))
+    yield str(blocks.local_url)
+    blocks.close()
+    many.result().shut_down()
+
+
+def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(
+    two: str, shop: Shop, hand: ModelsAtHand, browser_page: OpenPage
+) -> None:
+    go_on = threading.Event()
+
+    def wait(model_id: str, report: Any) -> None:
+        report(Progress("downloading", 1 << 20, 1 << 22))
+        assert go_on.wait(PATIENCE)
+
+    shop.before = wait
+    visitor = Visitor(browser_page(two))
+    page, model = visitor.page, visitor.page.locator("#model input")
+    assert model.input_value() == "First"
+    model.focus()
+    page.wait_for_selector("[role=option]")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    eventually(
+        lambda: "Second is being downloaded, once: 1.00 MiB of 4.00 MiB." in page.inner_text("#notice"), "the notice"
+    )
+    visitor.step()
+    assert len(visitor.tokens) == 1
+    go_on.set()
+    eventually(lambda: not visitor.tokens, "the new conversation")
+    eventually(lambda: page.inner_text("#notice") == "", "the end of the notice")
+    assert model.input_value() == "Second"
+    visitor.run()
+    # The page's own run again, over the endpoint, on the model that it names.
+    sessions = shop.here["second"]._sessions._sessions.values()
+    (session,) = [one for one in sessions if one.conversation]
+    assert session.conversation is not None
+    shown = session.conversation.trace
+    assert shown.experiment.model == "second"
+    given = Client(two, verbose=False).predict(shown.experiment.model_dump(mode="json"), api_name="/trace")
+    ids = [event["token_id"] for event in given["events"] if event["kind"] == "stepped"]
+    assert ids == [step.token_id for step in shown.steps(0)]
+    assert len(visitor.tokens) == len(ids)
+    visitor.open("model")
+    assert [row[0] for row in visitor.rows("model-memory")] == ["float32", "bfloat16", "4bit"]
+    # Memory runs short elsewhere: the model goes, and the visit begins again on the first one.
+    assert hand._put_one_away()
+    visitor.press("step")
+    eventually(lambda: "put away" in page.inner_text("#notice"), "the notice of the model that went")
+    eventually(lambda: model.input_value() == "First", "the first model")
+
+
+def test_with_one_model_its_name_is_plain_text(visit: Any) -> None:
+    field = visit().page.locator("#model input")
+    assert field.input_value() == "SmolLM2 135M Instruct"
+    assert field.is_disabled()

@@ -1,0 +1,149 @@
+"""Models that an operator adds from a folder: read without torch, and refused in one line where they cannot be had."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.catalog import FolderSource, ModelError, load_catalog
+from engine.loading.added import added, with_added
+from engine.loading.shape import count_parameters
+from engine.model import LoadedModel, load
+from tests.engine.models import tiny
+
+ROOT = Path(__file__).parents[3]
+
+
+def save(loaded: LoadedModel, folder: Path) -> Path:
+    loaded.model.save_pretrained(folder)
+    loaded.tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3", "gpt2", "capped", "mixed", "fused", "sliding"])
+def test_the_facts_of_a_folder_are_those_of_the_loaded_model(tmp_path: Path, name: str) -> None:
+    entry = added(str(save(tiny(name), tmp_path / f"Tiny {name}_1")))
+    facts = tiny(name).facts
+    assert (entry.id, entry.title) == (f"tiny-{name}-1", f"Tiny {name}_1")
+    shared = ("layers", "hidden_size", "heads", "kv_heads", "head_dim", "ffn_size", "vocab_rows", "context")
+    for field in (*shared, "parameters", "tied_embeddings"):
+        assert getattr(entry, field) == getattr(facts, field), field
+    assert entry.weight_bytes == (tmp_path / f"Tiny {name}_1" / "model.safetensors").stat().st_size
+    assert entry.source == FolderSource(kind="folder", folder=tmp_path / f"Tiny {name}_1")
+
+
+def test_an_added_model_runs_under_the_id_it_was_given(tmp_path: Path) -> None:
+    catalog = with_added(load_catalog(), (f"mine={save(tiny('llama'), tmp_path / 'folder')}",))
+    assert catalog.loadable_ids[-1] == "mine"
+    loaded = load(catalog.find("mine"), device="cpu")
+    assert (loaded.facts.model_id, loaded.facts.title) == ("mine", "mine")
+    assert loaded.entry == catalog.find("mine")
+
+
+def test_tools_are_told_by_the_chat_template(tmp_path: Path, saved: Path) -> None:
+    assert not added(str(saved)).tools
+    folder = tmp_path / "with-tools"
+    shutil.copytree(saved, folder)
+    (folder / "chat_template.jinja").write_text("{% if tools %}{{ tools | tojson }}{% endif %}")
+    assert added(str(folder)).tools
+
+
+@pytest.fixture
+def copy(tmp_path: Path, saved: Path) -> Path:
+    folder = tmp_path / "copy"
+    shutil.copytree(saved, folder)
+    return folder
+
+
+def change_config(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"quantization_config": {"quant_method": "gptq"}}, "is stored quantised; only plain weights are read"),
+        ({"num_hidden_layers": 0}, "layers: Input should be greater than 0"),
+        ({"vocab_size": "many"}, "vocab_rows: Input should be greater than 0"),
+        ({"model_type": None, "auto_map": {"AutoModel": "x.Y"}}, "needs code of its own, which is never run"),
+    ],
+)
+def test_a_config_that_will_not_do_is_told(copy: Path, changes: dict[str, Any], said: str) -> None:
+    change_config(copy, **changes)
+    with pytest.raises(ModelError, match=said):
+        added(str(copy))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("config.json", b"[]", "config.json holds no object"),
+        ("config.json", b"{", "config.json cannot be read"),
+        ("model.safetensors", b"", "is no safetensors file"),
+        ("model.safetensors", b"\xff" * 8 + b"{}", "its header is too long"),
+        ("model.safetensors", (5).to_bytes(8, "little") + b"{xxxx", "is no safetensors file"),
+    ],
+)
+def test_a_broken_file_is_told(copy: Path, name: str, content: bytes, said: str) -> None:
+    (copy / name).write_bytes(content)
+    with pytest.raises(ModelError, match=said):
+        added(str(copy))
+
+
+def test_pickles_alone_are_refused(copy: Path) -> None:
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    with pytest.raises(ModelError, match=r"has no \*.safetensors, and nothing else is loaded"):
+        added(str(copy))
+
+
+def test_code_of_the_folder_is_never_run(copy: Path) -> None:
+    (copy / "evil.py").write_text("raise SystemExit('ran')")
+    change_config(copy, model_type="evil", auto_map={"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"})
+    entry = added(str(copy))
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        load(entry, device="cpu")
+
+
+@pytest.mark.parametrize("spec", ["", "nowhere", "/no/such/folder", "https://example.org/x", "a/b/c", "=", "a b/c"])
+def test_what_is_neither_folder_nor_id_is_refused(spec: str) -> None:
+    with pytest.raises(ModelError, match="neither a folder that is there nor an id like org/name"):
+        added(spec)
+
+
+@pytest.mark.parametrize("name", ["UPPER", "a b", "../x", "x" * 61, "-"])
+def test_an_id_of_other_letters_is_refused(saved: Path, name: str) -> None:
+    with pytest.raises(ModelError, match="is no id; small letters"):
+        added(f"{name}={saved}")
+
+
+@pytest.mark.parametrize("name", ["gpt2", "mine"])
+def test_an_id_that_is_taken_is_refused(saved: Path, name: str) -> None:
+    with pytest.raises(ModelError, match=f"the id '{name}' is taken already"):
+        with_added(load_catalog(), (f"mine={saved}", f"{name}={saved}"))
+
+
+def test_constants_of_old_files_are_no_parameters() -> None:
+    tensors = {
+        "h.0.attn.bias": (1, 1, 1024, 1024),
+        "h.0.attn.masked_bias": (),
+        "model.rotary_emb.inv_freq": (32,),
+        "h.0.attn.c_attn.bias": (2304,),
+        "wte.weight": (10, 4),
+        "lm_head.weight": (10, 4),
+    }
+    assert count_parameters(tensors, tied=True) == 2304 + 40
+    assert count_parameters(tensors, tied=False) == 2304 + 80
+
+
+def test_adding_a_folder_needs_no_torch(saved: Path) -> None:
+    code = (
+        "import sys; from engine.loading.added import added; added(sys.argv[1]); "
+        "print([name for name in ('torch', 'transformers', 'huggingface_hub') if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, saved], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert answer.stdout.strip() == "[]"
