@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from components.copy import words
+from components.in_words import translated
 from components.inside import newest
 from components.panel import View
 from components.widgets.rail import Station, Tone
@@ -133,7 +134,7 @@ def _asked_checks(view: View) -> Iterator[Check]:
     """Checks that a person asked for: loop = generate, cached = uncached."""
     say, parity, uncached = words("checks"), view.results.get("parity"), view.results.get("uncached")
     if parity is not None and parity.reason is not None:
-        yield Check(say.text("parity"), None, parity.reason)
+        yield Check(say.text("parity"), None, translated(parity.reason))
     elif parity is not None:
         parted = parity.first_difference
         detail = say.text("parity_same" if parted is None else "parity_differ", count=len(parity.ours), step=parted)

@@ -1,5 +1,8 @@
 """The words of the page: one Markdown file a station under assets/copy/<language>, read once.
 
+`speak` says in which language `words` answers, in the context that calls it: gradio runs handlers, and each step of
+a generator, in contexts of their own. So words are asked for where they are used, and never kept.
+
     # Title
     The intro: what is seen, and one thing to try.
 
@@ -11,12 +14,19 @@ The text stays plain: it reaches the page as text nodes.
 
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "copy"
+
+#: The languages of the page as they call themselves; the first one is that of a page nobody chose one for.
+LANGUAGES = {"en": "English", "zh": "中文"}
+DEFAULT = "en"
+
+_spoken = ContextVar("spoken", default=DEFAULT)
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -37,8 +47,25 @@ class Words:
         return self.sections[key].format(**values)
 
 
+def speak(language: str) -> None:
+    """From here on `words` answers in this language. Raises ValueError for one that the page does not have."""
+    if language not in LANGUAGES:
+        raise ValueError(f"not a language of the page: {language!r}")
+    _spoken.set(language)
+
+
+def spoken() -> str:
+    """The language that `words` answers in."""
+    return _spoken.get()
+
+
+def words(station: str) -> Words:
+    """The words of a station in the spoken language. Raises as `words_in` does."""
+    return words_in(_spoken.get(), station)
+
+
 @cache
-def words(station: str, language: str = "en") -> Words:
+def words_in(language: str, station: str) -> Words:
     """The words of a station. Raises ValueError for a name that is no plain name, FileNotFoundError for an unknown."""
     for name in (station, language):
         if not _NAME.fullmatch(name):

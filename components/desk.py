@@ -11,7 +11,7 @@ from components.choices import about, chosen, positions
 from components.compare.panel import chosen as compared
 from components.compose import answered, compose, form_part, transcript
 from components.context.ways import every_way
-from components.copy import words
+from components.copy import DEFAULT, words
 from components.editing import edited
 from components.panel import View
 from components.telling import telling, told
@@ -50,9 +50,9 @@ class Desk(Branching):
         """False while the model is being loaded."""
         return self._runtime.done()
 
-    def open(self, session_id: str) -> Visit:
+    def open(self, session_id: str, language: str = DEFAULT) -> Visit:
         """A new page: the default experiment, rendered and prefilled, waits for the first Step."""
-        visit = Visit(session_id)
+        visit = Visit(session_id, language)
         with telling(self, visit):
             self.reopen(visit)
         return visit

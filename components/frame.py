@@ -6,7 +6,7 @@ from typing import Any
 import gradio as gr
 
 from components.checks import checks
-from components.copy import words
+from components.copy import speak, words
 from components.heading import heading_of
 from components.panel import Panel, View
 from components.panels import CHAT, INSIDE, TOKEN
@@ -23,6 +23,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
 
     `parts` are the widgets of each panel, `panel` is the one in sight.
     """
+    speak(visit.language)
     trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
@@ -51,6 +52,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         hidden={f"{panel.STATION}-body": bool(reason), "save-edit": visit.editing is None}
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
+        language=visit.language,
     )
 
 

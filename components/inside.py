@@ -3,6 +3,7 @@
 from typing import Any
 
 from components.copy import words
+from components.in_words import in_words
 from components.panel import View
 from components.visible import visible_bytes
 from engine.experiment import ExperimentError
@@ -23,7 +24,7 @@ def ask(view: View, name: str, **arguments: Any) -> Any:
     try:
         return view.probe(name, turn=view.cursor.turn, position=view.fed_position, **arguments)
     except (ExperimentError, Refused) as refused:
-        return str(refused)
+        return in_words(refused)
 
 
 def unavailable(view: View) -> str | None:

@@ -9,13 +9,15 @@ from typing import Any, Protocol
 
 import gradio as gr
 
+from components import language, relabel
 from components.compose import form_values
-from components.copy import words
+from components.copy import DEFAULT, LANGUAGES, speak, words
 from components.frame import frame
 from components.panel import Panel, View
 from components.panel_column import PanelColumn
 from components.panels import PANELS
 from components.settings_form import SettingsForm
+from components.telling import say_to
 from components.visit import Visit
 from components.widgets import host, rail, token_strip
 from components.widgets.rail import Station
@@ -27,7 +29,7 @@ class Intents(Protocol):
 
     @property
     def ready(self) -> bool: ...
-    def open(self, session_id: str) -> Visit: ...
+    def open(self, session_id: str, language: str = ...) -> Visit: ...
     def view(self, visit: Visit) -> View: ...
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None: ...
     def run(self, visit: Visit, message: str, form: dict[str, Any]) -> Iterator[None]: ...
@@ -52,52 +54,64 @@ HEAVY_EVENTS = 24
 class Page:
     """Builds the components and wires every event; `blocks` is what is launched."""
 
-    def __init__(self, intents: Intents, default: Experiment, model_title: str) -> None:
+    blocks: gr.Blocks
+
+    def __init__(self, intents: Intents, default: Experiment, model_title: str, *, spoken: str = DEFAULT) -> None:
+        """A page whose labels are in the language `spoken`; the one that is served, in the first, knows the others."""
         self.intents = intents
-        self.say = words("page")
+        others = [name for name in LANGUAGES if name != DEFAULT] if spoken == DEFAULT else []
+        layouts: dict[str, gr.Blocks] = {
+            name: Page(intents, default, model_title, spoken=name).blocks for name in others
+        }
+        speak(spoken)
+        say = words("page")
         with gr.Blocks(title="Decodescope", analytics_enabled=False, fill_width=True) as self.blocks:
             self.visit = gr.State(Visit())
             self._header(model_title)
-            self.rail = rail.build("rail", self.say.text("rail"))
+            self.rail = rail.build("rail", say.text("rail"))
             with gr.Row(elem_id="main"):
                 with gr.Column(elem_id="left", elem_classes="pane"):
                     self._left(default)
                 with gr.Column(elem_id="right", elem_classes="pane"):
                     self.panels = PanelColumn()
-            rail.build("status", self.say.text("status"), variant="status")
-            self.feed = host.feed("feed", self.say.text("feed"))
-            self._wire()
+            rail.build("status", say.text("status"), variant="status")
+            self.feed = host.feed("feed", say.text("feed"))
+            self.labels = relabel.build()
+            self._wire(relabel.Labels(self.blocks, layouts))
 
     def _header(self, model_title: str) -> None:
+        say = words("page")
         with gr.Row(elem_id="header"):
             gr.Markdown("# Decodescope", elem_id="title")
             self.model = gr.Textbox(
-                model_title, label=self.say.text("model"), interactive=False, max_lines=1, elem_id="model"
+                model_title, label=say.text("model"), interactive=False, max_lines=1, elem_id="model"
             )
+            self.language = language.build()
 
     def _left(self, default: Experiment) -> None:
-        gr.Markdown(f"## {self.say.text('conversation')}", elem_classes="panel-title")
-        self.conversation = token_strip.build("conversation", self.say.text("conversation"))
-        rail.build("notice", self.say.text("notice"), variant="status")
+        say = words("page")
+        gr.Markdown(f"## {say.text('conversation')}", elem_classes="panel-title")
+        self.conversation = token_strip.build("conversation", say.text("conversation"))
+        rail.build("notice", say.text("notice"), variant="status")
         self.message = gr.Textbox(
-            placeholder=self.say.text("message"), lines=1, max_lines=6, show_label=False, elem_id="message",
-            label=self.say.text("message_label"),
+            placeholder=say.text("message"), lines=1, max_lines=6, show_label=False, elem_id="message",
+            label=say.text("message_label"),
         )  # fmt: skip
         with gr.Row(elem_classes="go"):
-            self.step = gr.Button(self.say.text("step"), elem_id="step")
-            self.run = gr.Button(self.say.text("run"), elem_id="run", variant="primary")
-            self.stop = gr.Button(self.say.text("stop"), elem_id="stop")
-            self.back = gr.Button(self.say.text("back"), elem_id="back")
-            self.new = gr.Button(self.say.text("new"), elem_id="new")
-            self.edit = gr.Button(self.say.text("edit"), elem_id="edit")
-            self.save_edit = gr.Button(self.say.text("save_edit"), elem_id="save-edit", variant="primary")
-        gr.Markdown(f"## {self.say.text('timeline')}", elem_classes="panel-title")
-        self.timeline = token_strip.build("timeline", self.say.text("timeline"))
+            self.step = gr.Button(say.text("step"), elem_id="step")
+            self.run = gr.Button(say.text("run"), elem_id="run", variant="primary")
+            self.stop = gr.Button(say.text("stop"), elem_id="stop")
+            self.back = gr.Button(say.text("back"), elem_id="back")
+            self.new = gr.Button(say.text("new"), elem_id="new")
+            self.edit = gr.Button(say.text("edit"), elem_id="edit")
+            self.save_edit = gr.Button(say.text("save_edit"), elem_id="save-edit", variant="primary")
+        gr.Markdown(f"## {say.text('timeline')}", elem_classes="panel-title")
+        self.timeline = token_strip.build("timeline", say.text("timeline"))
         self.form = SettingsForm(default).build()
         # Hands for the keyboard: the arrow keys press these, Tab does not reach them.
         with gr.Row(elem_classes="keyboard-only"):
-            self.left = gr.Button(self.say.text("left"), elem_id="move-left")
-            self.right = gr.Button(self.say.text("right"), elem_id="move-right")
+            self.left = gr.Button(say.text("left"), elem_id="move-left")
+            self.right = gr.Button(say.text("right"), elem_id="move-right")
 
     def frame(self, visit: Visit) -> dict[str, Any]:
         """The feed's value: everything in sight, anew."""
@@ -111,14 +125,16 @@ class Page:
 
     # What a person does.
 
-    def _wire(self) -> None:
+    def _wire(self, labels: relabel.Labels) -> None:
         light: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
         # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
         heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
         asked = [self.visit, self.message, *self.form.values()]
         # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
         opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
-        self.blocks.load(self._open, None, [self.visit, self.feed], **opening)
+        self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
+        language.wire(self.language, self.visit, self.feed, self.frame, **light)
+        relabel.wire(self.feed, labels, self.labels, self.language, **light)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
             button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
@@ -155,11 +171,12 @@ class Page:
     def _selectable(self) -> list[gr.HTML]:
         return [part for parts in self.panels.parts.values() for part in parts]
 
-    def _open(self, request: gr.Request) -> Iterator[list[Any]]:
+    def _open(self, spoken: str, request: gr.Request) -> Iterator[list[Any]]:
         if not self.intents.ready:
-            loading = rail.value([Station("", "", self.say.text("loading"))])
-            yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={})]
-        visit = self.intents.open(request.session_hash or "")
+            speak(spoken)
+            loading = rail.value([Station("", "", words("page").text("loading"))])
+            yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={}, language=spoken)]
+        visit = self.intents.open(request.session_hash or "", spoken)
         yield [visit, self.frame(visit)]
 
     def _close(self, request: gr.Request) -> None:
@@ -187,7 +204,7 @@ class Page:
     def _run(self, visit: Visit, *values: Any) -> Iterator[dict[str, Any]]:
         message, visit.typed = visit.typed, ""
         if visit.running:  # Enter was pressed during a run
-            visit.notice, visit.typed = self.say.text("answer_first"), message
+            visit.notice, visit.typed = say_to(visit).text("answer_first"), message
             yield self.frame(visit)
             return
         visit.running, taken = True, False
@@ -203,7 +220,7 @@ class Page:
 
     def _grid(self, visit: Visit, temperatures: str, seeds: str, *values: Any) -> Iterator[dict[str, Any]]:
         if visit.running:
-            visit.notice = self.say.text("answer_first")
+            visit.notice = say_to(visit).text("answer_first")
             yield self.frame(visit)
             return
         visit.running = True

@@ -3,6 +3,7 @@
 from statistics import median
 
 from components.copy import words
+from components.in_words import translated
 from components.panel import View
 from components.sampling.candidates import stage_name
 from components.units import bytes_text
@@ -57,4 +58,4 @@ def failure(view: View) -> str:
         return words("stopping").text("decided_no_candidate", stage=stage_name(str(stopped.evidence["stage"])))
     if stopped.reason != "error":
         return ""
-    return ": ".join(part for part in (stopped.evidence["field"], stopped.evidence["message"]) if part)
+    return ": ".join(part for part in (stopped.evidence["field"], translated(stopped.evidence["message"])) if part)

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol
 
-from components.copy import words
+from components.copy import Words, speak, words
+from components.in_words import in_words
 from components.visit import Visit
 from engine.experiment import ExperimentError
 from engine.refusals import Refused, SessionGone
@@ -35,16 +36,24 @@ def told(intent: Callable[..., None]) -> Callable[..., None]:
 def telling(desk: Reopens, visit: Visit) -> Iterator[None]:
     """Turn what goes wrong inside into the visit's notice; a session that was put away is opened anew."""
     visit.notice = ""
+    speak(visit.language)
     try:
         yield
     except SessionGone:
-        visit.notice = words("page").text("session_gone")
+        visit.notice = say_to(visit).text("session_gone")
         try:
             desk.reopen(visit)
         except Refused as refused:  # no place is free, or the page has closed meanwhile
-            visit.notice = str(refused)
+            visit.notice = in_words(refused)
     except (ExperimentError, Refused) as refused:
-        visit.notice = str(refused)
+        speak(visit.language)
+        visit.notice = in_words(refused)
     except Exception as error:  # the person must be told, whatever it was; the log has the rest
         log.exception("an intent failed")
-        visit.notice = words("page").text("crashed", kind=type(error).__name__)
+        visit.notice = say_to(visit).text("crashed", kind=type(error).__name__)
+
+
+def say_to(visit: Visit) -> Words:
+    """The page's words for the visit. Between two steps of a generator the context may have become another."""
+    speak(visit.language)
+    return words("page")

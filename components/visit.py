@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.copy import DEFAULT
 from components.panel import Cursor
 from engine.experiment import Experiment
 
@@ -12,6 +13,7 @@ class Visit:
     """Light and changed in place: the live loop of a run sees at once what was clicked meanwhile."""
 
     session_id: str = ""
+    language: str = DEFAULT  # in which the page speaks
     station: str = "prompt"  # the chosen station of the rail
     cursor: Cursor = Cursor()
     results: dict[str, Any] = field(default_factory=dict)  # checks that the person asked for, by name

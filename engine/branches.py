@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from engine.refusals import Refused
+from engine.said import said
 from engine.trace import Event, Stepped, Trace
 
 #: Branches that a session keeps, and bytes of the events that they hold, about.
@@ -48,7 +49,14 @@ class Branches:
         for branch in self._kept:
             if branch.id == branch_id:
                 return branch
-        raise Refused(f"branch {branch_id} is not kept any more; the newest {MAX_BRANCHES} are")
+        raise Refused(
+            said(
+                "branch_gone",
+                "branch {branch} is not kept any more; the newest {kept} are",
+                branch=branch_id,
+                kept=MAX_BRANCHES,
+            )
+        )
 
     def remove(self, branch_id: int) -> Branch:
         """Take a branch out. Raises `Refused` for one that is not kept (any more)."""

@@ -9,7 +9,7 @@ from transformers import Cache
 
 from engine import kv_cache
 from engine.context.window import Window, feed
-from engine.experiment import Experiment, ExperimentError, Grammar
+from engine.experiment import Experiment, Grammar
 from engine.limits import check_id, context_limit
 from engine.model import LoadedModel
 from engine.stages.detokenizer import Detokenizer, Piece, State
@@ -282,8 +282,8 @@ class Turn:
             path = f"forced (turn {self.index}, step {len(self.answer)})"
             check_id(forced, self._loaded.facts, path)
             grammar = self.chain.grammar
-            if grammar is not None and not grammar.allows(self.answer, forced):
-                raise ExperimentError(path, f"the grammar does not allow token {forced} here")
+            if grammar is not None:
+                grammar.check(self.answer, forced, path)
         final = snapshots[-1]
         drawn = None if self._experiment.sampling.greedy else draw(final.logits, self._generator, final.left)
         if forced is not None:

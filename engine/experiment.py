@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from engine.said import said, told
 from engine.values import (
     LLAMA_CPP_ORDER,
     SAMPLING_ONLY,
@@ -118,7 +119,7 @@ class Sampling(Value):
     @model_validator(mode="after")
     def _order_is_complete(self) -> "Sampling":
         if len(set(self.order_names)) != len(self.order_names):
-            raise ValueError("order names a processor twice")
+            raise ValueError(said("order_twice", "order names a processor twice"))
         _require_in_order(self.switched_on, self.order_names)
         return self
 
@@ -126,7 +127,7 @@ class Sampling(Value):
 def _require_in_order(names: Collection[ProcessorName], order: Collection[ProcessorName]) -> None:
     missing = sorted(set(names) - set(order))
     if missing:
-        raise ValueError(f"order leaves out {missing[0]!r}, which is switched on")
+        raise ValueError(said("order_leaves_out", "order leaves out {name!r}, which is switched on", name=missing[0]))
 
 
 class Stop(Value):
@@ -175,14 +176,31 @@ class Experiment(Value):
         if self.prompt is not None and self.follow_ups:
             raise ValueError("'follow_ups' need 'messages': a raw prompt has no turns")
         if self.prompt is not None and self.context.strategy not in ("none", "sliding_window"):
-            raise ValueError(f"the strategy {self.context.strategy!r} needs 'messages': a raw prompt has none to drop")
+            raise ValueError(
+                said(
+                    "strategy_needs_messages",
+                    "the strategy {strategy!r} needs 'messages': a raw prompt has none to drop",
+                    strategy=self.context.strategy,
+                )
+            )
         if self.context.strategy == "sliding_window" and self.mistake in ("mask_not_extended", "history_reencoded"):
-            raise ValueError(f"the mistake {self.mistake!r} cannot be watched in a sliding window")
+            raise ValueError(
+                said(
+                    "mistake_in_window",
+                    "the mistake {mistake!r} cannot be watched in a sliding window",
+                    mistake=self.mistake,
+                )
+            )
         if self.prompt is not None and self.tools:
-            raise ValueError("'tools' need 'messages': a raw prompt has no place for them")
+            raise ValueError(said("tools_need_messages", "'tools' need 'messages': a raw prompt has no place for them"))
         if self.tools and self.tool_choice == "required":
             if self.grammar:
-                raise ValueError("'grammar' and tool_choice 'required' each say what the answer must be; take one away")
+                raise ValueError(
+                    said(
+                        "grammar_and_call",
+                        "'grammar' and tool_choice 'required' each say what the answer must be; take one away",
+                    )
+                )
             _require_in_order(["grammar"], self.sampling.order_names)
         if self.grammar:
             _require_in_order(["grammar"], self.sampling.order_names)
@@ -255,8 +273,11 @@ def _first_error(error: ValidationError) -> ExperimentError:
     location = [part for part in detail["loc"] if isinstance(part, int) or part.isidentifier()]
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:60]}" for part in location).lstrip(".")
     if detail["type"] == "extra_forbidden":
-        return ExperimentError(path, "unknown field")
-    message = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] in {"missing", "value_error"}:
-        return ExperimentError(path, message)
-    return ExperimentError(path, f"{message}, got {short(detail['input'])}")
+        return ExperimentError(path, said("unknown_field", "unknown field"))
+    values, kind = detail.get("ctx", {}), f"field_{detail['type']}"
+    if detail["type"] == "value_error":
+        return ExperimentError(path, values["error"].args[0])
+    if detail["type"] == "missing":
+        return ExperimentError(path, told(kind, detail["msg"], values))
+    got = short(detail["input"])
+    return ExperimentError(path, told(kind, f"{detail['msg']}, got {got}", {**values, "got": got}))

@@ -31,7 +31,7 @@ def render_turn(loaded: LoadedModel, trace: Trace, turn: int, messages: Sequence
         try:
             rendered = _rendered(loaded, trace, messages)
         except TemplateError as error:
-            raise ExperimentError("messages", str(error)) from error
+            raise ExperimentError("messages", error.args[0]) from error
         rendered = _with_own_marks(rendered, messages, own_marks(trace, turn, vocabulary(tokenizer)))
     tokens = tokenise(
         tokenizer,

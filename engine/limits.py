@@ -4,12 +4,29 @@ import sys
 
 from engine.experiment import Experiment, ExperimentError
 from engine.facts import ModelFacts
+from engine.said import said
 
 
 def check_id(token_id: int, facts: ModelFacts, path: str) -> None:
     """Raise `ExperimentError` for an id that the model has no row for."""
     if not 0 <= token_id < facts.vocab_rows:
-        raise ExperimentError(path, f"token ids of this model go up to {facts.vocab_rows - 1}, got {token_id}")
+        raise ExperimentError(
+            path,
+            said(
+                "no_such_id",
+                "token ids of this model go up to {last}, got {got}",
+                last=facts.vocab_rows - 1,
+                got=token_id,
+            ),
+        )
+
+
+def check_new_tokens(experiment: Experiment, limit: int) -> None:
+    """Raise `ExperimentError` for an answer that may get longer than this program allows."""
+    asked = experiment.stop.max_new_tokens
+    if asked > limit:
+        told = said("over_the_limit", "at most {limit:,} here, this asks for {asked:,}", limit=limit, asked=asked)
+        raise ExperimentError("stop.max_new_tokens", told)
 
 
 def context_limit(experiment: Experiment, facts: ModelFacts) -> int:
@@ -41,15 +58,31 @@ def check_prompt(
     """
     path = "prompt" if experiment.messages is None else "messages"
     if prompt_tokens == 0:
-        raise ExperimentError(path, "the prompt has no tokens: there is nothing to continue; write something")
+        raise ExperimentError(
+            path, said("empty_prompt", "the prompt has no tokens: there is nothing to continue; write something")
+        )
     limit = context_limit(experiment, facts)
     if prompt_tokens > limit:
-        whose = "the model's context" if limit == facts.context else "context.max_tokens"
-        raise ExperimentError(path, f"the prompt has {prompt_tokens} tokens, {whose} holds {limit}; shorten it")
+        whose = said("the_context", "the model's context") if limit == facts.context else "context.max_tokens"
+        raise ExperimentError(
+            path,
+            said(
+                "prompt_too_long",
+                "the prompt has {tokens} tokens, {whose} holds {limit}; shorten it",
+                tokens=prompt_tokens,
+                whose=whose,
+                limit=limit,
+            ),
+        )
     if offset + prompt_tokens > limit:
         raise ExperimentError(
             "context.positions",
-            f"positions that go on would reach {offset + prompt_tokens}, the model has {limit}; let them start again",
+            said(
+                "positions_run_out",
+                "positions that go on would reach {reach}, the model has {limit}; let them start again",
+                reach=offset + prompt_tokens,
+                limit=limit,
+            ),
         )
     if cache_budget is None:
         return
@@ -58,6 +91,12 @@ def check_prompt(
     if needed > cache_budget:
         raise ExperimentError(
             "stop.max_new_tokens",
-            f"a KV cache of {forwarded} positions takes {needed} bytes, {cache_budget} are allowed; "
-            "ask for fewer tokens or shorten the prompt",
+            said(
+                "cache_too_big",
+                "a KV cache of {positions} positions takes {needed} bytes, {allowed} are allowed; "
+                "ask for fewer tokens or shorten the prompt",
+                positions=forwarded,
+                needed=needed,
+                allowed=cache_budget,
+            ),
         )

@@ -11,6 +11,7 @@ from engine.catalog import Catalog
 from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
+from engine.limits import check_new_tokens
 from engine.model import LoadedModel
 from engine.prefix_registry import PrefixRegistry
 from engine.probes.grid import Grid, GridResult
@@ -267,9 +268,7 @@ class Runtime:
         return {self.facts.model_id, *self.catalog.loadable_ids}
 
     def _check_limits(self, experiment: Experiment) -> None:
-        asked, limit = experiment.stop.max_new_tokens, self._settings.max_new_tokens
-        if asked > limit:
-            raise ExperimentError("stop.max_new_tokens", f"at most {limit:,} here, this asks for {asked:,}")
+        check_new_tokens(experiment, self._settings.max_new_tokens)
 
     def _change(self, session_id: str, change: Callable[[Conversation], object]) -> Trace:
         """Change the session's conversation between runs and return its new trace."""

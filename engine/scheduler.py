@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from engine.prefix_registry import PrefixRegistry
 from engine.refusals import Busy, SessionGone
 from engine.runs import Run
+from engine.said import said
 from engine.sessions import Session, Sessions, Work
 from engine.settings import Settings
 from engine.trace import Stepped, Stopped, ToolCalled, Trace
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STOP_FIRST = "a run is under way; press Stop first"
+STOP_FIRST = said("stop_first", "a run is under way; press Stop first")
 
 
 class Scheduler:
@@ -97,7 +98,9 @@ class Scheduler:
     ) -> Run[Any]:
         """A new run of the session, whose lock is held; `step` is given the deadline and whether to wind up."""
         if self._sessions.running >= self._settings.max_runs:
-            raise Busy(f"{self._settings.max_runs} runs are under way; try again in a minute")
+            raise Busy(
+                said("runs_full", "{count} runs are under way; try again in a minute", count=self._settings.max_runs)
+            )
         session.run_order = next(self._run_order)
         session.one_token, session.work = one_token, work
         session.run = Run(self._worker, session, partial(step, self._clock() + self._settings.run_seconds))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from engine.branches import Branches
 from engine.refusals import Busy, NothingStarted, SessionGone
 from engine.runs import Run
+from engine.said import said
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
@@ -81,7 +82,13 @@ class Sessions:
             if len(self._sessions) >= self._limit:
                 evicted = min((s for s in self._sessions.values() if not s.running), key=_used, default=None)
                 if evicted is None:
-                    raise Busy(f"all {self._limit} sessions are running; try again in a minute")
+                    raise Busy(
+                        said(
+                            "sessions_full",
+                            "all {count} sessions are running; try again in a minute",
+                            count=self._limit,
+                        )
+                    )
                 del self._sessions[evicted.id]
             session = Session(session_id, self._clock())
             self._sessions[session.id] = session

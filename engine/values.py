@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
+from engine.said import said
+
 ProcessorName = Literal[
     "repetition_penalty",
     "no_repeat_ngram_size",
@@ -72,7 +74,7 @@ def _moment(text: str) -> str:
     except ValueError:
         zone = None
     if zone is None:
-        raise ValueError(f"a time like 2026-01-01T12:00:00Z, got {short(text)}")
+        raise ValueError(said("a_time", "a time like 2026-01-01T12:00:00Z, got {got}", got=short(text)))
     return text
 
 
@@ -107,5 +109,7 @@ class Context(Value):
     @model_validator(mode="after")
     def _a_strategy_has_a_limit(self) -> "Context":
         if self.strategy != "none" and self.max_tokens is None:
-            raise ValueError(f"the strategy {self.strategy!r} needs 'max_tokens'")
+            raise ValueError(
+                said("strategy_needs_limit", "the strategy {strategy!r} needs 'max_tokens'", strategy=self.strategy)
+            )
         return self

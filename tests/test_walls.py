@@ -11,7 +11,18 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: Of the engine: numpy and pydantic only.
-LIGHT = {"values", "trace", "trace_json", "dialogue", "experiment", "facts", "numerics", "refusals", "truncated"}
+LIGHT = {
+    "values",
+    "trace",
+    "trace_json",
+    "dialogue",
+    "experiment",
+    "facts",
+    "numerics",
+    "refusals",
+    "said",
+    "truncated",
+}
 SOURCES = sorted(
     path for folder in ("engine", "components", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
 )

@@ -70,6 +70,7 @@ decodescope.views.chart_host = (root, send, options) => {
   onTheme(plot, later);
 
   return {
+    rename: table.rename,
     update(value) {
       plot.style.height = `${value.height}px`;
       attribute(plot, "aria-label", value.label);

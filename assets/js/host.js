@@ -4,12 +4,15 @@ window.decodescope = (() => {
   const themed = new Set();
   const shown = new Map(); // by element id: how a mounted widget is drawn
   const fed = new Map(); // by element id: the newest value from the feed, also for a widget that is not mounted yet
+  const names = new Map(); // by element id: what the custom views are called, where that is not what they were built with
+  const renamed = new Map(); // by element id: how a mounted widget is renamed
   const states = { hidden: {}, disabled: {} }; // by element id: what the feed said last
 
   // Gradio calls this once a component is mounted. `send` brings a choice back to Python as the event "select".
   function mount(name, element, props, trigger, watch, options) {
     const root = element.firstElementChild || element;
-    const view = views[name](root, (data) => trigger("select", data), options);
+    const view = views[name](root, (data) => trigger("select", data), { ...options, label: names.get(options.id) ?? options.label });
+    renamed.set(options.id, view.rename);
     const show = (value) => {
       root.hidden = !(value && typeof value === "object");
       if (!root.hidden) view.update(value);
@@ -35,7 +38,8 @@ window.decodescope = (() => {
 
   // One value that carries those of many widgets, by element id, and what is hidden or disabled just now. Gradio spends
   // milliseconds on each output of an event, so a live page has this one. What can wait is drawn once the rest is shown.
-  views.feed = () => {
+  views.feed = (root, send) => {
+    let language = "en"; // of the labels, or that they were asked to have; a page is built in English
     const pass = (parts) => {
       for (const [id, part] of Object.entries(parts)) {
         fed.set(id, part);
@@ -52,12 +56,25 @@ window.decodescope = (() => {
       update(value) {
         for (const [property, all] of Object.entries(states)) Object.assign(all, value[property]);
         setStates();
+        document.documentElement.lang = value.language; // gradio takes that of the browser
+        if (value.language !== language) send({ language: value.language });
+        language = value.language;
         pass(value.first);
         if (!waiting) setTimeout(passWaiting);
         waiting = value.soon;
       },
     };
   };
+
+  // The labels in another language: gradio's own components get theirs by themselves, the custom views from here.
+  views.labels = () => ({
+    update(value) {
+      for (const [id, label] of Object.entries(value.names)) {
+        names.set(id, label);
+        renamed.get(id)?.(label);
+      }
+    },
+  });
 
   function make(tag, name, text) {
     const node = document.createElement(tag);

@@ -3,7 +3,8 @@ decodescope.views.rail = (root, send, options) => {
   const { make, attribute, list, reveal, roving } = decodescope;
   const status = options.variant === "status";
   const row = make(status ? "div" : "nav", status ? "status-row" : "rail-row");
-  attribute(row, "aria-label", options.label);
+  const rename = (label) => attribute(row, "aria-label", label);
+  rename(options.label);
   root.replaceChildren(row);
 
   if (status) {
@@ -17,7 +18,7 @@ decodescope.views.rail = (root, send, options) => {
         attribute(node, "role", tone === "warn" ? "alert" : null);
       },
     );
-    return { update: (value) => entries.update(value.stations) };
+    return { rename, update: (value) => entries.update(value.stations) };
   }
 
   const within = (box) =>
@@ -43,22 +44,25 @@ decodescope.views.rail = (root, send, options) => {
   const slim = row.appendChild(make("div", "rail-line slim"));
   const stations = within(line);
   const groups = [];
-  const nodes = () => [stations, ...groups].flatMap((one) => one.nodes);
+  const nodes = () => [stations, ...groups.map((one) => one.stations)].flatMap((one) => one.nodes);
   const settle = roving(row, ".st", nodes, (node) => send({ id: node.dataset.id }));
   const named = (label) => {
     const group = slim.appendChild(make("div", "rail-group"));
+    const name = group.appendChild(make("span", "rail-name", label));
     group.setAttribute("role", "group");
     group.setAttribute("aria-label", label);
-    group.append(make("span", "rail-name", label));
-    return within(group);
+    return { stations: within(group), name, group };
   };
   let active = null;
   return {
+    rename,
     update(value) {
       stations.update(value.stations);
       Array.from(value.more).forEach(({ label, stations: more }, index) => {
         groups[index] ||= named(label);
-        groups[index].update(more);
+        groups[index].stations.update(more);
+        groups[index].name.textContent = label;
+        attribute(groups[index].group, "aria-label", label);
       });
       slim.hidden = !groups.length;
       const open = nodes().find((node) => node.dataset.id === value.active) || null;

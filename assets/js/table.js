@@ -7,7 +7,8 @@ decodescope.table = (root, send, label, height) => {
   const table = make("table");
   const head = table.createTHead().insertRow();
   const body = table.createTBody();
-  attribute(table, "aria-label", label);
+  const rename = (text) => attribute(table, "aria-label", text);
+  rename(label);
   if (height) box.style.maxHeight = `${height}px`;
   box.append(table);
   root.replaceChildren(caption, box);
@@ -54,6 +55,7 @@ decodescope.table = (root, send, label, height) => {
   }
 
   return {
+    rename,
     update(value) {
       const next = Array.from(value.columns).join();
       if (next !== shape) rows.reset();

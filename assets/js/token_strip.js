@@ -3,7 +3,8 @@ decodescope.views.token_strip = (root, send, options) => {
   const { make, attribute, unpack, list, tokenText, current, roving } = decodescope;
   const box = make("div", "strip-box");
   box.setAttribute("role", "group");
-  attribute(box, "aria-label", options.label);
+  const rename = (label) => attribute(box, "aria-label", label);
+  rename(options.label);
   if (options.height) box.style.maxHeight = `${options.height}px`;
   const key = make("div", "key");
   root.replaceChildren(box, key);
@@ -57,6 +58,7 @@ decodescope.views.token_strip = (root, send, options) => {
   let kinds = "";
 
   return {
+    rename,
     update(value) {
       const next = unpack(value.groups).map(([, , , asText]) => Number(asText)).join("");
       if (!next.startsWith(kinds)) chips.reset(); // text became chips, or chips text

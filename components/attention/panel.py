@@ -11,6 +11,7 @@ from components.attention.moves import moves_value
 from components.attention.seen import Seen, ask, tokens_of
 from components.copy import words
 from components.heading import titled
+from components.in_words import in_words
 from components.panel import View
 from components.units import bytes_text
 from components.visible import visible_bytes
@@ -57,7 +58,7 @@ def render(view: View) -> list[Any]:
         seen: Seen = ask(view, STATION, position=view.fed_position)
         matrix = asked_matrix(view)
     except (Refused, ExperimentError) as refused:
-        note = Group([], label=words(STATION).text("refused"), note=str(refused), as_text=True)
+        note = Group([], label=words(STATION).text("refused"), note=in_words(refused), as_text=True)
         return [token_strip.value([note]), *[None] * 8]
     return [
         token_strip.value(notes(seen, view.facts, tokens)),

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from components.copy import words
+from components.in_words import translated
 from components.units import seconds_text
 from components.visible import running_text
 from components.widgets import table
@@ -89,7 +90,7 @@ def _row(policy: Policy, active: bool) -> list[Cell | str]:
     way = say.text(f"{key}:{policy.positions}" if policy.strategy == "sliding_window" else key)
     name = Cell(way, tone="accent" if active else "")
     if policy.refusal is not None:
-        return [name, "–", "–", "–", "–", "–", Cell(policy.refusal, tone="warn"), ""]
+        return [name, "–", "–", "–", "–", "–", Cell(translated(policy.refusal), tone="warn"), ""]
     ended = "" if policy.ended else "…"
     text = (running_text(policy.answer) or say.text("no_answer")) + ended
     return [

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.copy import words
 from components.embedding.row import cosine_cell, name_cell, row_name, token_name
+from components.in_words import in_words, translated
 from components.panel import View
 from components.visible import visible_bytes
 from components.widgets import table, token_strip
@@ -31,9 +32,9 @@ def asked(view: View) -> "Arithmetic | str":
     try:
         result: Arithmetic = view.probe("arithmetic", formula=formula)
     except ExperimentError as error:
-        return error.message
+        return translated(error.message)
     except Refused as refused:
-        return str(refused)
+        return in_words(refused)
     return result
 
 

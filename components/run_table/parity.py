@@ -5,6 +5,7 @@ from itertools import zip_longest
 from typing import Any, Protocol
 
 from components.copy import words
+from components.in_words import translated
 from components.units import seconds_text
 from components.visible import visible_bytes
 from components.widgets import table
@@ -35,7 +36,7 @@ def parity_value(parity: Parity | None, steps: Sequence[Stepped]) -> dict[str, A
     if parity is None:
         return table.value([], [], caption=say.text("parity_empty"))
     if parity.reason is not None:
-        return table.value([], [], caption=say.text("parity_reason", reason=parity.reason))
+        return table.value([], [], caption=say.text("parity_reason", reason=translated(parity.reason)))
     columns = [
         Column(say.text("col_step"), align="right"),
         Column(say.text("col_text"), mono=True),

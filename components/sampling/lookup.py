@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from components.copy import words
+from components.in_words import in_words
 from components.panel import View
 from components.sampling.candidates import stage_label
 from components.units import probability_text
@@ -26,7 +27,7 @@ def lookup_table(view: View, step: Stepped) -> dict[str, Any]:
     try:
         found = view.probe("distribution", turn=step.turn, step=step.step, query=query)
     except ExperimentError as error:
-        return table.value([], [], caption=str(error))
+        return table.value([], [], caption=in_words(error))
     columns = [
         Column(say.text("col_token"), mono=True),
         Column(say.text("col_stage")),

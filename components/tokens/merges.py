@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from components.copy import words
+from components.in_words import in_words
 from components.panel import View
 from components.visible import visible
 from components.widgets import table
@@ -51,7 +52,7 @@ def merges_value(view: View, position: int) -> dict[str, Any]:
     try:
         found: Merges = view.probe("merges", text=text)
     except ExperimentError as error:
-        return table.value([], [], caption=str(error))
+        return table.value([], [], caption=in_words(error))
     columns = [
         Column(say.text("col_step"), align="right"),
         Column(say.text("col_rank"), align="right", help=say.text("help_rank")),

@@ -19,9 +19,11 @@ from urllib.parse import quote
 import gradio as gr
 import plotly
 
+from components.copy import LANGUAGES
+
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap", "page")
+SCRIPTS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap", "page", "language")
 BLOCK = 32  # also in assets/js/host.js
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 SHEETS = ("tokens", "page", "controls", "widgets")
@@ -62,13 +64,25 @@ def feed(elem_id: str, label: str) -> gr.HTML:
 
 
 def feed_value(
-    first: Mapping[str, Any], soon: Mapping[str, Any], *, hidden: Mapping[str, bool], disabled: Mapping[str, bool]
+    first: Mapping[str, Any],
+    soon: Mapping[str, Any],
+    *,
+    hidden: Mapping[str, bool],
+    disabled: Mapping[str, bool],
+    language: str,
 ) -> dict[str, Any]:
     """Values by the widget's element id: those to be seen first, and those that may come a moment later.
 
-    Of other elements, by id, it says whether they are hidden, or disabled buttons.
+    Of other elements, by id, it says whether they are hidden, or disabled buttons. Where `language` is not that of the
+    page's labels, the feed fires `select` with {"language": language}.
     """
-    return {"first": dict(first), "soon": dict(soon), "hidden": dict(hidden), "disabled": dict(disabled)}
+    return {
+        "first": dict(first),
+        "soon": dict(soon),
+        "hidden": dict(hidden),
+        "disabled": dict(disabled),
+        "language": language,
+    }
 
 
 def item(value: Any) -> str:
@@ -108,8 +122,8 @@ def head() -> str:
     gr.set_static_paths([PLOTLY])
     css = "\n".join((ASSETS / "css" / f"{name}.css").read_text("utf-8") for name in SHEETS)
     scripts = "\n".join((ASSETS / "js" / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
-    address = json.dumps(f"gradio_api/file={quote(PLOTLY.as_posix())}")
+    given = {"plotly": f"gradio_api/file={quote(PLOTLY.as_posix())}", "languages": list(LANGUAGES)}
     for text, tag in ((css, "style"), (scripts, "script")):
         if re.search(f"</{tag}", text, re.IGNORECASE):
             raise ValueError(f"an asset would close its own <{tag}> element")
-    return f"<style>{css}</style><script>{scripts}\nwindow.decodescope.plotly = {address};</script>"
+    return f"<style>{css}</style><script>{scripts}\nObject.assign(decodescope, {json.dumps(given)});</script>"

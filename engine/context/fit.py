@@ -15,6 +15,7 @@ from engine.experiment import ExperimentError
 from engine.history import render_turn
 from engine.model import LoadedModel
 from engine.reuse import Reuse
+from engine.said import said
 from engine.trace import Event, Rendered, Span, Trace
 from engine.truncated import Portion, Summary, SystemFate, Truncated
 from engine.values import Strategy
@@ -88,7 +89,10 @@ def _slide(loaded: LoadedModel, whole: Rendered, size: int, *, restart: bool) ->
     if not restart:
         reason = kv_cache.reason_against_evicting(kv_cache.new_cache(loaded.model.config))
         if reason is not None:
-            raise ExperimentError("context.positions", f"{reason}; let the positions start again ('restart')")
+            raise ExperimentError(
+                "context.positions",
+                said("cannot_slide", "{reason}; let the positions start again ('restart')", reason=reason),
+            )
     cut = max(0, len(whole.token_ids) - size)
     window = Window(size, restart, tuple(whole.token_ids[:cut].tolist()))
     if not cut:
@@ -197,8 +201,24 @@ def _most_of_a_summary(loaded: LoadedModel, cache_budget: int | None) -> int:
 
 def _refusal(strategy: Strategy, history: History, least: int, limit: int) -> ExperimentError:
     pinned = history.head and strategy != "drop_oldest"
-    what = "the system prompt and the newest message take" if pinned else "the newest message takes"
-    room = f", with room for a summary of {SUMMARY_TOKENS}" if strategy == "summary" else ""
+    what = (
+        said("both_take", "the system prompt and the newest message take")
+        if pinned
+        else said("newest_takes", "the newest message takes")
+    )
+    room = (
+        said("room_for_summary", ", with room for a summary of {tokens}", tokens=SUMMARY_TOKENS)
+        if strategy == "summary"
+        else ""
+    )
     return ExperimentError(
-        "messages", f"{what} {least} tokens as rendered{room}; context.max_tokens holds {limit}; shorten it"
+        "messages",
+        said(
+            "history_too_long",
+            "{what} {least} tokens as rendered{room}; context.max_tokens holds {limit}; shorten it",
+            what=what,
+            least=least,
+            room=room,
+            limit=limit,
+        ),
     )

@@ -8,6 +8,7 @@ from engine.context.summary import REQUEST, SUMMARY_TOKENS, greedy_ids, pair, te
 from engine.experiment import ExperimentError, Message
 from engine.history import messages_of, render_turn
 from engine.model import LoadedModel
+from engine.said import said
 from engine.trace import Rendered, Trace
 from engine.truncated import Summary
 
@@ -62,5 +63,11 @@ class History:
             if len(ids) <= most:
                 return ids, tuple(dropped[:at])
         raise ExperimentError(
-            "context.strategy", f"to ask for a summary takes {len(ids)} tokens, there is room for {most}; take another"
+            "context.strategy",
+            said(
+                "summary_too_long",
+                "to ask for a summary takes {tokens} tokens, there is room for {most}; take another",
+                tokens=len(ids),
+                most=most,
+            ),
         )

@@ -14,6 +14,7 @@ from engine.anatomy import anatomy
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError, replace_lone_surrogates
 from engine.probes.embedding_table import nearest, row_cosines, row_norms, table_of
+from engine.said import said
 from engine.stages.vocabulary import Vocabulary, vocabulary
 from engine.trace import Floats, Ints
 
@@ -90,15 +91,27 @@ def arithmetic(conversation: Conversation, *, formula: str, count: int = RESULTS
 def parse_formula(formula: str) -> list[tuple[int, str]]:
     """Signs and words of "a - b + c", at most `MAX_TERMS`. Raises `ExperimentError`."""
     if len(formula) > MAX_CHARACTERS:
-        raise ExperimentError("formula", f"at most {MAX_CHARACTERS} characters, this has {len(formula)}")
+        raise ExperimentError(
+            "formula",
+            said(
+                "formula_too_long",
+                "at most {most} characters, this has {count}",
+                most=MAX_CHARACTERS,
+                count=len(formula),
+            ),
+        )
     first, *rest = _SIGNS.split(replace_lone_surrogates(formula).strip())
     parts = list(zip(rest[::2], rest[1::2], strict=True))
     if first:  # "- a + b" begins with its sign
         parts.insert(0, ("+", first))
     if not parts or not all(word for _, word in parts):
-        raise ExperimentError("formula", "words with + or - between them, for example king - man + woman")
+        raise ExperimentError(
+            "formula", said("formula_wanted", "words with + or - between them, for example king - man + woman")
+        )
     if len(parts) > MAX_TERMS:
-        raise ExperimentError("formula", f"at most {MAX_TERMS} words, this has {len(parts)}")
+        raise ExperimentError(
+            "formula", said("formula_words", "at most {most} words, this has {count}", most=MAX_TERMS, count=len(parts))
+        )
     return [(1 if sign == "+" else -1, word) for sign, word in parts]
 
 
@@ -108,7 +121,15 @@ def _token(conversation: Conversation, words: Vocabulary, word: str) -> int:
         return found[0]
     pieces = conversation.loaded.tokenizer.encode(f" {word}", add_special_tokens=False)
     cut = " | ".join(repr(words.bytes(piece).decode("utf-8", "replace")) for piece in pieces[:8])
-    raise ExperimentError("formula", f"{word!r} is no single token of this model ({cut}), so nothing was added up")
+    raise ExperimentError(
+        "formula",
+        said(
+            "no_single_token",
+            "{word!r} is no single token of this model ({cut}), so nothing was added up",
+            word=word,
+            cut=cut,
+        ),
+    )
 
 
 def _place(cosines: Floats, token_id: int) -> tuple[float, int]:

@@ -20,6 +20,7 @@ from engine.history import render_turn
 from engine.limits import check_prompt
 from engine.model import LoadedModel
 from engine.probes.grid_cell import TOLERANCE, Cell, CellResult
+from engine.said import said
 from engine.stages.forward import forward, forward_rows
 from engine.stages.inputs import make_inputs, make_row_inputs
 from engine.trace import Trace
@@ -59,13 +60,20 @@ class Grid:
         than one turn or with chosen tokens, and for a prompt that does not fit.
         """
         if not 1 <= len(overrides) <= MAX_CELLS:
-            raise ExperimentError("grid", f"1 to {MAX_CELLS} cells, got {len(overrides)}")
+            raise ExperimentError(
+                "grid", said("grid_cells", "1 to {most} cells, got {count}", most=MAX_CELLS, count=len(overrides))
+            )
         if experiment.follow_ups or experiment.forced:
-            raise ExperimentError("grid", "a grid runs one turn and chooses no token by hand")
+            raise ExperimentError("grid", said("grid_one_turn", "a grid runs one turn and chooses no token by hand"))
         if experiment.tools and experiment.tool_choice != "none":
-            raise ExperimentError("grid", "a grid runs one turn and calls no tools: take them away or choose 'none'")
+            raise ExperimentError(
+                "grid",
+                said("grid_no_tools", "a grid runs one turn and calls no tools: take them away or choose 'none'"),
+            )
         if experiment.context.strategy != "none":
-            raise ExperimentError("context.strategy", "a grid runs on the whole history: choose none")
+            raise ExperimentError(
+                "context.strategy", said("grid_whole_history", "a grid runs on the whole history: choose none")
+            )
         self.experiment = experiment
         self._loaded = loaded
         rendered = render_turn(loaded, Trace(experiment, loaded.facts, {}), 0)

@@ -14,6 +14,7 @@ from engine.attention import NAME, Attended, capturing
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.recompute import newest_alone
+from engine.said import said
 from engine.stages.forward import Forwarded, forward
 
 
@@ -40,13 +41,27 @@ def context_of(conversation: Conversation, turn: int | None, position: int | Non
     turn = max(0, conversation.trace.turns - 1) if turn is None else turn
     rendered = conversation.trace.rendered(turn)
     if rendered is None:
-        raise ExperimentError("turn", f"{conversation.trace.turns} turns were begun, there is no turn {turn}")
+        raise ExperimentError(
+            "turn",
+            said(
+                "no_such_turn",
+                "{count} turns were begun, there is no turn {turn}",
+                count=conversation.trace.turns,
+                turn=turn,
+            ),
+        )
     ids = (*rendered.token_ids.tolist(), *(step.token_id for step in conversation.trace.steps(turn)))
     if position is None:
         position = max(len(rendered.token_ids) - 1, len(ids) - 2)
     if not 0 <= position < len(ids):
         raise ExperimentError(
-            "position", f"the turn has positions 0 to {len(ids) - 1}, there is no position {position}"
+            "position",
+            said(
+                "no_such_position",
+                "the turn has positions 0 to {last}, there is no position {position}",
+                last=len(ids) - 1,
+                position=position,
+            ),
         )
     return turn, ids[: position + 1]
 

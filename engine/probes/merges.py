@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError, replace_lone_surrogates
+from engine.said import said
 
 #: Characters of a text that are looked at.
 MAX_TEXT = 200
@@ -81,7 +82,12 @@ def merges_of(tokenizer: PreTrainedTokenizerFast, text: str) -> Merges:
     """The same for any tokenizer of the tokenizers library."""
     text = replace_lone_surrogates(text)
     if len(text) > MAX_TEXT:
-        raise ExperimentError("text", f"a word of at most {MAX_TEXT} characters, this has {len(text)}")
+        raise ExperimentError(
+            "text",
+            said(
+                "word_too_long", "a word of at most {most} characters, this has {count}", most=MAX_TEXT, count=len(text)
+            ),
+        )
     backend = tokenizer.backend_tokenizer
     encoding = backend.encode(text, add_special_tokens=False)
     model = _model(tokenizer)

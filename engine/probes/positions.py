@@ -11,6 +11,7 @@ from engine.anatomy import AnatomyError, anatomy
 from engine.conversation import Conversation
 from engine.probes.embedding_table import row_norms, table_of
 from engine.probes.inside import context_of
+from engine.said import said
 from engine.trace import Floats, Ints
 
 #: Positions on the curve of norms, and on each side of the map of cosines.
@@ -44,7 +45,13 @@ def positions(conversation: Conversation, *, turn: int | None = None, position: 
     here, parts = len(context) - 1, anatomy(conversation.loaded.model)
     module = parts.positions
     if not isinstance(module, nn.Embedding):
-        raise AnatomyError(f"{type(parts.model).__name__} has no learned positions: nothing is added to the embedding")
+        raise AnatomyError(
+            said(
+                "no_learned_positions",
+                "{model} has no learned positions: nothing is added to the embedding",
+                model=type(parts.model).__name__,
+            )
+        )
     skipped = int(getattr(module, "offset", 0))  # OPT's first rows belong to no position
     table, norms = table_of(module)[skipped:], row_norms(module)[skipped:]
     curve = _spread(len(norms), CURVE)

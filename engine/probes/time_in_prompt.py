@@ -8,6 +8,7 @@ from engine.conversation import Conversation
 from engine.experiment import ExperimentError, Message
 from engine.kv_cache import common_prefix
 from engine.model import LoadedModel
+from engine.said import said
 from engine.stages.template import TemplateError, render
 from engine.stages.tokens import tokenise
 
@@ -47,7 +48,7 @@ def time_in_prompt(conversation: Conversation) -> TimeInPrompt:
     """
     messages = conversation.experiment.messages
     if messages is None:
-        raise ExperimentError("messages", "a raw prompt has no system prompt")
+        raise ExperimentError("messages", said("raw_without_system", "a raw prompt has no system prompt"))
     system = next((message.content for message in messages if message.role == "system"), SYSTEM)
     rest = [message for message in messages if message.role != "system"]
     cases = tuple(_case(conversation.loaded, system, rest, place) for place in ("first", "last"))
@@ -61,7 +62,7 @@ def _case(loaded: LoadedModel, system: str, rest: Sequence[Message], place: Lite
         try:
             rendered = render(loaded.tokenizer, [Message(role="system", content=text), *rest])
         except TemplateError as error:
-            raise ExperimentError("messages", str(error)) from error
+            raise ExperimentError("messages", error.args[0]) from error
         tokens = tokenise(loaded.tokenizer, rendered.text, rendered.spans, templated=True, obey_marks=False)
         contexts.append((tokens.ids.tolist(), tokens.token_bytes))
     (old_ids, old), (new_ids, new) = contexts

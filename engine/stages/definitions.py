@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from engine.dialogue import FALLBACK_OPENING
 from engine.experiment import Message
+from engine.said import said
 from engine.stages.template import RenderedText, TemplateError, render
 from engine.trace import Span
 
@@ -78,7 +79,12 @@ def _with_fallback(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Messag
         rendered, shift = render(tokenizer, [Message(role="system", content=text), *messages]), 1
     start = rendered.text.find(text)
     if start < 0:
-        raise TemplateError("The chat template of this model leaves the system prompt out, so no tool can be told.")
+        raise TemplateError(
+            said(
+                "no_system_prompt",
+                "The chat template of this model leaves the system prompt out, so no tool can be told.",
+            )
+        )
     spans = tuple(_shifted(span, shift) for span in rendered.spans)
     return RenderedText(rendered.text, carve(spans, start, start + len(text), role="tool", message=None))
 

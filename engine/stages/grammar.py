@@ -15,6 +15,7 @@ import torch
 from transformers import LogitsProcessor, PreTrainedTokenizerFast
 
 from engine.experiment import ExperimentError, Grammar
+from engine.said import said
 
 _SOURCES: dict[str, Callable[[str], str]] = {
     "json_schema": llguidance.LLMatcher.grammar_from_json_schema,
@@ -48,7 +49,14 @@ class GrammarProcessor(LogitsProcessor):
         self._tokenizer = _wrap(tokenizer, eos_ids)
         self._start = llguidance.LLMatcher(self._tokenizer, _SOURCES[grammar.kind](grammar.source), log_level=0)
         if self._start.is_error():
-            raise ExperimentError("grammar.source", f"the grammar does not compile: {self._start.get_error().strip()}")
+            raise ExperimentError(
+                "grammar.source",
+                said(
+                    "grammar_does_not_compile",
+                    "the grammar does not compile: {error}",
+                    error=self._start.get_error().strip(),
+                ),
+            )
         self._matcher = self._start.deep_copy()
         self._consumed: list[int] = []
         self.legal = 0  # tokens the grammar allows, at the latest call
@@ -68,7 +76,12 @@ class GrammarProcessor(LogitsProcessor):
         mask = llguidance.numpy.allocate_token_bitmask(1, self._tokenizer.vocab_size)
         llguidance.numpy.fill_next_token_bitmask(self._matcher, mask)
         if self._matcher.is_error():
-            raise ExperimentError("grammar.source", f"the grammar cannot be followed: {self._matcher.get_error()}")
+            raise ExperimentError(
+                "grammar.source",
+                said(
+                    "grammar_not_followed", "the grammar cannot be followed: {error}", error=self._matcher.get_error()
+                ),
+            )
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         return bits[: self._tokenizer.vocab_size].astype(np.bool_)
 
@@ -76,6 +89,13 @@ class GrammarProcessor(LogitsProcessor):
         """May this token follow the answer? An end-of-sequence token may always: it ends the turn."""
         self._follow(answer)
         return token_id in self._eos_ids or bool(self._matcher.validate_tokens([token_id]))
+
+    def check(self, answer: Sequence[int], token_id: int, path: str) -> None:
+        """Raise `ExperimentError` for a token that may not follow."""
+        if not self.allows(answer, token_id):
+            raise ExperimentError(
+                path, said("grammar_forbids", "the grammar does not allow token {token} here", token=token_id)
+            )
 
     def ended(self, answer: Sequence[int]) -> bool:
         """True when the answer is complete and nothing but an end-of-sequence token may follow."""
@@ -89,5 +109,5 @@ class GrammarProcessor(LogitsProcessor):
         if told[:known] != self._consumed:
             self._matcher, self._consumed, known = self._start.deep_copy(), [], 0
         if len(told) > known and not self._matcher.consume_tokens(told[known:]):
-            raise ExperimentError("grammar.source", "the answer has left the grammar")
+            raise ExperimentError("grammar.source", said("grammar_left", "the answer has left the grammar"))
         self._consumed = told

@@ -23,6 +23,7 @@ from transformers import (
 from engine.experiment import Experiment, ExperimentError, Grammar, ProcessorName
 from engine.facts import ModelFacts
 from engine.limits import check_id
+from engine.said import said
 from engine.stages.grammar import GrammarProcessor
 from engine.stages.snapshots import Snapshot, take_snapshot
 
@@ -67,7 +68,10 @@ def bad_word_ids(tokenizer: PreTrainedTokenizerFast, words: Sequence[str]) -> li
         base = word.removeprefix(" ")
         spellings = [ids for text in (base, f" {base}") if (ids := tokenizer.encode(text, add_special_tokens=False))]
         if not spellings:
-            raise ExperimentError(f"sampling.bad_words[{index}]", f"{word!r} has no tokens in this vocabulary")
+            raise ExperimentError(
+                f"sampling.bad_words[{index}]",
+                said("word_without_tokens", "{word!r} has no tokens in this vocabulary", word=word),
+            )
         found += [ids for ids in spellings if ids not in found]
     return found
 

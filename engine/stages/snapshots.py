@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from engine.experiment import ExperimentError
+from engine.said import said
 from engine.trace import Floats, Stage
 
 #: Differences to the highest logit are clamped to this, so that 0 · −inf never arises: exp(−87) is about the least
@@ -56,8 +57,10 @@ def take_snapshot(name: str, parameters: dict[str, Any], logits: torch.Tensor, b
         raise NoCandidate(name)
     if highest != highest or highest == torch.inf:
         if before is None:
-            raise ExperimentError("model", "the model's logits are not finite numbers")
-        raise ExperimentError(f"sampling.{name}", "this value drives the logits out of the range of float32")
+            raise ExperimentError("model", said("logits_not_finite", "the model's logits are not finite numbers"))
+        raise ExperimentError(
+            f"sampling.{name}", said("logits_out_of_range", "this value drives the logits out of the range of float32")
+        )
     left, mass_removed = former, 0.0
     if lowest == -torch.inf:
         stay = torch.nonzero(row > -torch.inf).flatten()

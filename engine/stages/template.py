@@ -9,6 +9,7 @@ import jinja2
 from transformers import PreTrainedTokenizerFast
 
 from engine.experiment import Message
+from engine.said import said
 from engine.stages.contents import Located, free_characters, locate
 from engine.stages.vocabulary import vocabulary
 from engine.trace import Span
@@ -48,7 +49,9 @@ def render(
     control marks cannot be found in the text (its marks could not be told from the template's own).
     """
     if tokenizer.chat_template is None:
-        raise TemplateError("This model has no chat template. Give 'prompt' (raw text) instead of 'messages'.")
+        raise TemplateError(
+            said("no_template", "This model has no chat template. Give 'prompt' (raw text) instead of 'messages'.")
+        )
     template = _Template(tokenizer, add_generation_prompt, tools)
     text = template.apply(messages)
     located = locate(template.apply, messages, text)
@@ -86,7 +89,13 @@ class _Template:
                 list(plain), tokenize=False, add_generation_prompt=prompt, **options
             )
         except jinja2.TemplateError as error:
-            raise TemplateError(f"The chat template of this model refuses these messages: {error}") from error
+            raise TemplateError(
+                said(
+                    "template_refuses",
+                    "The chat template of this model refuses these messages: {error}",
+                    error=str(error),
+                )
+            ) from error
         return str(text)
 
     def after(self, mark: str, messages: Sequence[Message]) -> str:
@@ -192,6 +201,11 @@ def _refuse_marks(tokenizer: PreTrainedTokenizerFast, index: int, content: str) 
     )
     if mark:
         raise TemplateError(
-            f"The chat template rewrites message {index + 1}, so {mark!r} inside it cannot be told from the template's "
-            "own. Take it out of the message."
+            said(
+                "mark_in_message",
+                "The chat template rewrites message {number}, so {mark!r} inside it cannot be told from the "
+                "template's own. Take it out of the message.",
+                number=index + 1,
+                mark=mark,
+            )
         )

@@ -10,6 +10,7 @@ from tokenizers import AddedToken, Encoding, Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from engine.experiment import ExperimentError
+from engine.said import said
 from engine.stages.vocabulary import Vocabulary, vocabulary
 from engine.trace import Bools, Ints, Span
 
@@ -121,8 +122,11 @@ class MutedTokenizer:
         if any(_marks(self._words, unmatched, encoding, named)):
             raise ExperimentError(
                 "",
-                "this model's tokenizer cannot tell control marks typed in a message from its own; take them out of "
-                "the message, or set 'obey_marks_in_content'",
+                said(
+                    "marks_not_told_apart",
+                    "this model's tokenizer cannot tell control marks typed in a message from its own; take them "
+                    "out of the message, or set 'obey_marks_in_content'",
+                ),
             )
         ids = [self._real_ids.get(token_id, token_id) for token_id in encoding.ids]
         return ids, [origin[start] for start in _starts(encoding)]
