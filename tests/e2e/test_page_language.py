@@ -66,7 +66,8 @@ def test_a_switch_changes_every_word_and_nothing_else(visit: OpenApp) -> None:
     assert page.page.input_value("#message textarea") == "Und Italien?"
     names = page.page.locator("[aria-label]").evaluate_all("nodes => nodes.map((node) => node.ariaLabel)")
     assert {words_in("zh", "page").text(name) for name in ("rail", "timeline", "conversation")} <= set(names)
-    page.step()  # the changed temperature begins the answer again
+    page.press("step")  # with the new temperature and the message, which begin a new answer
+    eventually(lambda: len(page.tokens) == 1, "a new answer")
     switch(page, "en")
     assert page.page.input_value("#message textarea") == ""
     assert page.control("strategy").input_value() == "refuse it"

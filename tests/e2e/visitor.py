@@ -8,7 +8,7 @@ from playwright.sync_api import Locator
 
 from tests.e2e.browser import Watched
 
-PATIENCE = 15.0  # seconds; only a failing test waits that long
+PATIENCE = 60.0  # seconds; only a failing test waits that long
 
 COUNT_RUNS = """() => {
   const stop = document.querySelector("#stop");
