@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextvars import copy_context
+from contextvars import Context
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,8 @@ HEADS = 3
 
 def html_page(record: Record, language: str) -> str:
     """The file; the same record gives the same text. Raises ValueError where nothing was run."""
-    return copy_context().run(_spoken, record, language)
+    # A context of its own: inside an event gradio takes new components for changes of those on the page.
+    return Context().run(_spoken, record, language)
 
 
 def _spoken(record: Record, language: str) -> str:

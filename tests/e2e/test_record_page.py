@@ -23,6 +23,7 @@ from engine.probes.attention import attention as ask_attention
 from engine.probes.lens import lens as ask_lens
 from engine.record import Answered, Record
 from tests.components.exported import HOSTILE, hostile_record, view_of
+from tests.e2e.conftest import OpenApp
 from tests.e2e.visitor import eventually
 
 TOKENS = 60
@@ -227,3 +228,22 @@ def test_a_cut_file_and_an_old_browser_are_told_so(file: Path, tmp_path: Path, c
         page.goto(path.as_uri())
         eventually(lambda page=page, said=said: said in (page.text_content("#wait") or ""), "the message")
         context.close()
+
+
+def test_the_button_of_the_page_gives_the_file(visit: OpenApp, tmp_path: Path, offline: Offline) -> None:
+    visitor = visit()
+    visitor.step(2)
+    visitor.open("attention")
+    visitor.page.click("#record-menu > button")
+    with visitor.page.expect_download() as coming:
+        visitor.page.click("#record-page")
+    path = tmp_path / "run.html"
+    coming.value.save_as(path)
+    assert coming.value.suggested_filename.endswith(".html")
+    page = offline(path)
+    chips = page.eval_on_selector_all("#timeline .t", "chips => chips.map((chip) => chip.textContent)")
+    assert chips == visitor.texts("#timeline .t")
+    last = visitor.page.get_attribute("#timeline .t[aria-current]", "data-position")
+    page.click(f'#timeline .t[data-position="{last}"]')
+    station(page, "attention")
+    assert rows(page, "attention-moves") == rows(visitor.page, "attention-moves")
