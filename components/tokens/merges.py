@@ -24,7 +24,7 @@ def word_at(rendered: Rendered, steps: Sequence[Stepped], position: int) -> str:
     """The word that the token at a position belongs to, with the space it begins with; "" on a control mark."""
     pieces = [*rendered.token_bytes, *(step.token_bytes for step in steps)]
     special = [*rendered.special.tolist(), *(step.special for step in steps)]
-    if special[position]:
+    if position not in range(len(pieces)) or special[position]:  # an empty prompt has no tokens
         return ""
     left = right = position
     while left > max(0, position - REACH) and not (
