@@ -26,11 +26,10 @@ ONE_CORE = {"OMP_NUM_THREADS": "1"}  # the browser needs the other
 
 
 @contextmanager
-def started(*flags: str, model: bool = True) -> Iterator[str]:
-    """The app's address under these flags, once the model is loaded where there is to be one."""
-    with _served([sys.executable, "app.py", *flags]) as address:
-        if model:
-            call(address, {}, timeout=START_SECONDS)  # answers once the model is loaded
+def started() -> Iterator[str]:
+    """The app's address, once the model is loaded."""
+    with _served([sys.executable, "app.py"]) as address:
+        call(address, {}, timeout=START_SECONDS)  # answers once the model is loaded
         yield address
 
 
