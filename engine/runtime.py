@@ -5,17 +5,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from engine.asking import answer, check
+from engine.asking import check
 from engine.branches import Branch
 from engine.catalog import Catalog
 from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
+from engine.place import Here, Place
 from engine.prefix_registry import PrefixRegistry
-from engine.probes.grid import Grid, GridResult
+from engine.probes.grid import GridResult
 from engine.probes.table import PROBES
-from engine.recorded import is_trace, parse_trace, replayed
+from engine.recorded import is_trace, parse_trace
 from engine.refusals import Refused
 from engine.scheduler import Scheduler
 from engine.sessions import Session, Sessions
@@ -40,7 +41,9 @@ class Runtime:
         settings: Settings,
         *,
         clock: Callable[[], float] = time.monotonic,
+        place: Place | None = None,
     ) -> None:
+        """`place` is where the model's work is done, by itself in this process."""
         self.catalog = catalog
         self._loaded = loaded
         self._settings = settings
@@ -54,7 +57,8 @@ class Runtime:
         if settings.prefix_cache != "off":
             limit = settings.cache_bytes // PREFIX_SHARE
             self._prefixes = PrefixRegistry(limit, everyone=settings.prefix_cache == "everyone")
-        self._scheduler = Scheduler(self._sessions, settings, clock, self._prefixes)
+        self._place = place or Here(loaded, settings.cache_bytes)
+        self._scheduler = Scheduler(self._sessions, settings, clock, self._prefixes, serve=self._place.serve)
 
     @property
     def facts(self) -> ModelFacts:
@@ -101,9 +105,7 @@ class Runtime:
 
         def renew() -> Trace:
             prefixes = self._prefixes.of(session.id) if self._prefixes else None
-            conversation = Conversation(
-                self._loaded, experiment, cache_budget=self._settings.cache_bytes, prefixes=prefixes
-            )
+            conversation = self._place.begin(session, experiment, prefixes)
             if not branch:
                 session.branches.clear()
             return _replace(session, conversation, keep=branch)
@@ -174,7 +176,7 @@ class Runtime:
         if name not in PROBES:
             raise Refused(f"unknown probe {name!r}; known: {', '.join(PROBES)}")
         session = self._sessions.get(session_id)
-        return self._scheduler.call(session, lambda: PROBES[name](session.started, **arguments))
+        return self._scheduler.call(session, lambda: self._place.ask(session.started, name, arguments))
 
     # Branches and grids.
 
@@ -191,8 +193,7 @@ class Runtime:
 
         def item() -> Trace:
             trace = session.branches.remove(branch_id).trace
-            conversation = Conversation.resumed(self._loaded, trace, cache_budget=self._settings.cache_bytes)
-            return _replace(session, conversation, keep=True)
+            return _replace(session, self._place.resume(session, trace), keep=True)
 
         return self._scheduler.change(session, item)
 
@@ -202,7 +203,7 @@ class Runtime:
 
         def item() -> Any:
             trace = session.branches.find(branch_id).trace
-            return PROBES[name](Conversation.resumed(self._loaded, trace), **arguments)
+            return self._place.ask(self._place.resume(session, trace), name, arguments)
 
         return self._scheduler.call(session, item)
 
@@ -216,8 +217,7 @@ class Runtime:
         """
         session = self._sessions.get(session_id)
         self._check_limits(experiment)
-        budget = self._settings.cache_bytes
-        work = self._scheduler.change(session, lambda: Grid(self._loaded, experiment, overrides, cache_budget=budget))
+        work = self._scheduler.change(session, lambda: self._place.grid(experiment, overrides))
         yield from self._scheduler.begin_work(session, work).follow()
 
     def complete(self, experiment: Experiment) -> Trace:
@@ -240,7 +240,7 @@ class Runtime:
             else:
                 self._recall(session_id, trace)
             session = self._sessions.get(session_id)
-            return self._scheduler.call(session, lambda: answer(PROBES, session.started, name, arguments))
+            return self._scheduler.call(session, lambda: self._place.answer(session.started, name, arguments))
 
     # How it is done.
 
@@ -260,7 +260,7 @@ class Runtime:
     def _recall(self, session_id: str, trace: Trace) -> None:
         """Put a conversation there that stands where the trace ends."""
         session = self._sessions.get(session_id)
-        session.conversation = replayed(self._loaded, trace, cache_budget=self._settings.cache_bytes)
+        session.conversation = self._place.replay(session, trace)
 
     @property
     def _models(self) -> set[str]:
