@@ -1,4 +1,4 @@
-"""A runtime whose model is in forked processes: the same ids, Stop and limits between tokens, refusals in plain words."""
+"""A runtime whose model is in forked processes: the same ids, Stop between tokens, refusals in plain words."""
 
 import threading
 
