@@ -1,6 +1,7 @@
 """Compose and launch: flags → Settings → Runtime → page. The only module that knows both the engine and the page.
 
 The page comes first and the model after it: importing torch and loading weights takes longer than everything else.
+On a Space with ZeroGPU it is the other way round: at the launch the weights must be there to be taken over.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from components.body_limit import BodyLimit
 from components.desk import Desk
 from components.page import Page
 from components.theme import theme
+from components.zero_gpu import lent
 from components.widgets import host
 from engine.catalog import Catalog, Entry, ModelError, load_catalog
 from engine.experiment import ExperimentError, parse_experiment
@@ -31,6 +33,7 @@ from engine.settings import Settings
 from engine.trace_json import trace_to_json
 
 if TYPE_CHECKING:
+    from engine.bursts import Gpu
     from engine.runtime import Runtime
 
 DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_experiment.json"
@@ -71,13 +74,26 @@ def compose(runtime: "Future[Runtime]", entry: Entry) -> gr.Blocks:
     return blocks
 
 
-def load_runtime(entry: Entry, catalog: Catalog, settings: Settings) -> "Runtime":
+def lender() -> "Gpu | None":
+    """The decorator of a Space with ZeroGPU, where a GPU is lent to single calls; None anywhere else."""
+    if os.environ.get("SPACES_ZERO_GPU", "").lower() not in ("1", "t", "true"):
+        return None
+    # It must come before whatever touches CUDA, on the thread that loads the model; it is part of the Space's image.
+    import spaces
+
+    return lent(spaces.GPU)
+
+
+def load_runtime(entry: Entry, catalog: Catalog, settings: Settings, gpu: "Gpu | None" = None) -> "Runtime":
     """Load the model and the engine around it. Raises `ModelError`, which says what to do."""
     # torch and transformers take seconds to import: the page is served before.
+    from engine.bursts import Bursts
     from engine.model import load
     from engine.runtime import Runtime
 
-    return Runtime(load(entry, device=settings.device, dtype=settings.dtype), catalog, settings)
+    loaded = load(entry, device=settings.device, dtype=settings.dtype)
+    place = Bursts(loaded, settings.cache_bytes, gpu) if gpu else None
+    return Runtime(loaded, catalog, settings, place=place)
 
 
 def launch(blocks: gr.Blocks, **options: Any) -> None:
@@ -113,10 +129,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings.from_flags(flags)
         entry = catalog.find(settings.model or catalog.default)
         blocks = compose(runtime, entry)
+        gpu = lender()
+        if gpu:
+            runtime.set_result(load_runtime(entry, catalog, settings, gpu))
         launch(blocks, server_name=flags.host, server_port=flags.port, share=flags.share)
-        runtime.set_result(load_runtime(entry, catalog, settings))
+        if not gpu:
+            runtime.set_result(load_runtime(entry, catalog, settings))
     except (ModelError, ValueError, OSError) as error:
-        runtime.set_exception(error)  # an open page that waits for the model would keep the program from ending
+        if not runtime.done():
+            runtime.set_exception(error)  # an open page that waits for the model would keep the program from ending
         print(f"error: {error}", file=sys.stderr)
         return 2
     blocks.block_thread()
