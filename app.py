@@ -24,8 +24,8 @@ from components.body_limit import BodyLimit
 from components.desk import Desk
 from components.page import Page
 from components.theme import theme
-from components.zero_gpu import lent
 from components.widgets import host
+from components.zero_gpu import lent
 from engine.catalog import Catalog, Entry, ModelError, load_catalog
 from engine.experiment import ExperimentError, parse_experiment
 from engine.refusals import Refused

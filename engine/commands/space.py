@@ -48,7 +48,7 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
 def _check_name(repo: str) -> None:
     """Raise `ExperimentError` for a name that the Hub would not take."""
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils._validators import validate_repo_id
 
     try:
         validate_repo_id(repo)
