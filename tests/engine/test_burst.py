@@ -56,6 +56,15 @@ def test_whatever_the_seed_the_same_ids_are_drawn(llama, seed):
     assert ids(in_bursts(llama, what, 5)) == ids(finish(Conversation(llama, what)))
 
 
+def test_the_default_model_says_the_same_in_bursts(embedded):
+    what = experiment(
+        messages=[{"role": "user", "content": "What is the capital of France?"}],
+        sampling={"temperature": 0.7, "top_k": 20, "seed": 1},
+        stop={"max_new_tokens": 12},
+    )
+    assert ids(in_bursts(embedded, what, 3)) == ids(finish(Conversation(embedded, what)))
+
+
 @pytest.mark.parametrize("positions", ["go_on", "restart"])
 def test_a_window_that_has_moved_on_goes_on_from_where_it_stood(llama, positions):
     context = {"strategy": "sliding_window", "max_tokens": 24, "positions": positions}
