@@ -25,6 +25,9 @@ BY_TITLE = {
 
 ABORTED = "GPU task aborted"
 
+#: Begins what the lender says of a kind of app that this is not.
+OF_EXAMPLES = "Try re-running outside of examples"
+
 
 def lent(decorator: Callable[..., Any]) -> Callable[..., Any]:
     """The decorator, whose functions raise `Refused` where the GPU cannot be had or was taken away."""
@@ -68,4 +71,5 @@ def _said(title: str, message: str) -> str:
     key = BY_TITLE.get(title, "unavailable")
     if key == "worker" and ABORTED in message:
         key = "aborted"
-    return words("zero_gpu").text(key, detail=" ".join(message.split())[:200])
+    detail = " ".join(message.partition(OF_EXAMPLES)[0].split())
+    return words("zero_gpu").text(key, detail=detail[:200].rstrip(" ."))

@@ -12,6 +12,12 @@ from engine.refusals import Refused
 
 CASES = [
     (gr.Error("You have exceeded your free ZeroGPU quota (50s\nrequested)", title="ZeroGPU quota exceeded"), "used up"),
+    (
+        gr.Error(
+            "Space app has reached its GPU limit. Try re-running outside of examples if", title="ZeroGPU quota exceeded"
+        ),
+        r"\(Space app has reached its GPU limit\)",
+    ),
     (gr.Error("larger than the maximum allowed", title="ZeroGPU illegal duration"), "used up"),
     (gr.Error("No GPU was available after 60s", title="ZeroGPU queue timeout"), "No GPU came free"),
     (gr.Error("GPU task aborted", title="ZeroGPU worker error"), "taken back"),
