@@ -1,6 +1,7 @@
 """Compose and launch: flags → Settings → Runtime → page. The only module that knows both the engine and the page.
 
 The page comes first and the model after it: importing torch and loading weights takes longer than everything else.
+On a Space with ZeroGPU it is the other way round: at the launch the weights must be there to be taken over.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from components.lesson_player.library import Library, read_library
 from components.page import Page
 from components.theme import theme
 from components.widgets import host
+from components.zero_gpu import lent
 from engine.catalog import Catalog, Entry, ModelError, load_catalog
 from engine.experiment import ExperimentError, parse_experiment
 from engine.loading.added import with_added
@@ -41,6 +43,7 @@ from engine.settings import Settings
 from engine.trace_json import trace_to_json
 
 if TYPE_CHECKING:
+    from engine.bursts import Gpu
     from engine.runtime import Runtime
 
 DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_experiment.json"
@@ -118,7 +121,7 @@ def replay(file: Path, catalog: Catalog, runtime: "Future[Any]", library: Librar
     return compose(runtime, record=record, library=library)
 
 
-def hold(catalog: Catalog, settings: Settings) -> ModelsAtHand:
+def hold(catalog: Catalog, settings: Settings, gpu: "Gpu | None" = None) -> ModelsAtHand:
     """The models that the settings name, none of them loaded yet. Raises `ModelError` for one that cannot be."""
     catalog = with_added(catalog, settings.add_model)
     added = catalog.loadable_ids[len(load_catalog().loadable_ids) :]
@@ -128,14 +131,27 @@ def hold(catalog: Catalog, settings: Settings) -> ModelsAtHand:
             raise ModelError(f"{entry.title} is known by its shape only; it cannot be loaded")
 
     def load(entry: Entry, report: Report) -> "Runtime":
-        return load_runtime(entry, catalog, settings, report)
+        return load_runtime(entry, catalog, settings, report, gpu)
 
     return ModelsAtHand(catalog, started=started.id, offered=[entry.id for entry in rest], loader=load)
 
 
-def load_runtime(entry: Entry, catalog: Catalog, settings: Settings, report: Report) -> "Runtime":
+def lender() -> "Gpu | None":
+    """The decorator of a Space with ZeroGPU, where a GPU is lent to single calls; None anywhere else."""
+    if os.environ.get("SPACES_ZERO_GPU", "").lower() not in ("1", "t", "true"):
+        return None
+    # It must come before whatever touches CUDA, on the thread that loads the model; it is part of the Space's image.
+    import spaces
+
+    return lent(spaces.GPU)
+
+
+def load_runtime(
+    entry: Entry, catalog: Catalog, settings: Settings, report: Report, gpu: "Gpu | None" = None
+) -> "Runtime":
     """Load the model and the engine around it. Raises `ModelError`, which says what to do."""
     # torch and transformers take seconds to import: the page is served before.
+    from engine.bursts import Bursts
     from engine.model import load
     from engine.runtime import Runtime
 
@@ -153,7 +169,8 @@ def load_runtime(entry: Entry, catalog: Catalog, settings: Settings, report: Rep
         offload=settings.offload,
         report=both,
     )
-    return Runtime(loaded, catalog, settings)
+    place = Bursts(loaded, settings.cache_bytes, gpu) if gpu else None
+    return Runtime(loaded, catalog, settings, place=place)
 
 
 def launch(blocks: gr.Blocks, **options: Any) -> None:
@@ -208,8 +225,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             blocks = replay(flags.replay, catalog, runtime, library)
             launch(blocks, **where)
         else:
-            hand = hold(catalog, Settings.from_flags(flags))
+            gpu = lender()
+            hand = hold(catalog, Settings.from_flags(flags), gpu)
             blocks = compose(runtime, hand, library=library)
+            if gpu:
+                hand.load_now(hand.started)
             launch(blocks, **where)
             hand.begin(hand.started).ready.result()
             runtime.set_result(ManyRuntimes(hand))

@@ -131,6 +131,14 @@ def transcript(trace: Trace) -> list[dict[str, str]]:
     return messages[: users[-1] + 1] if users else messages
 
 
+def as_raw_prompt(trace: Trace, most: int) -> dict[str, Any]:
+    """The newest question as a raw prompt, with the same settings, and no more than `most` new tokens."""
+    data = trace.experiment.model_dump(exclude={"messages", "follow_ups", "forced", "tools"})
+    data["prompt"] = transcript(trace)[-1]["content"]
+    data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], most)
+    return data
+
+
 def answered(trace: Trace) -> list[dict[str, str]]:
     """The messages with the newest answer, and the calls and results that led to it."""
     newest = trace.turns - 1

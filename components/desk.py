@@ -10,7 +10,7 @@ from components.branching import Branching
 from components.choices import about, chosen, positions
 from components.choosing import Choosing
 from components.compare.panel import chosen as compared
-from components.compose import compose, first_question, transcript
+from components.compose import as_raw_prompt, compose, first_question
 from components.context.ways import every_way
 from components.copy import DEFAULT, words
 from components.lesson_player.teaching import Teaching
@@ -189,7 +189,9 @@ class Desk(Branching, Choosing, Player, Recording, Sharing, Teaching):
         """A check that costs model time, run because the person pressed its button."""
         if probe == "without_template":
             live_only(visit)
-            visit.results[probe] = self.runtime.complete(self._raw(visit))
+            visit.results[probe] = self.runtime.complete(
+                self.runtime.parse(as_raw_prompt(self._trace(visit), RAW_TOKENS))
+            )
             return
         if probe == "policies":
             visit.results[probe] = every_way(partial(self._probe, visit))
@@ -291,11 +293,3 @@ class Desk(Branching, Choosing, Player, Recording, Sharing, Teaching):
     def _experiment(self, visit: Visit, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
         model = self.runtime.facts_of(visit.session_id).model_id
         return self.runtime.parse(compose(form, model=model, messages=messages))
-
-    def _raw(self, visit: Visit) -> Experiment:
-        """The newest question as a raw prompt, with the same settings, and no more tokens than a glance needs."""
-        trace = self._trace(visit)
-        data = trace.experiment.model_dump(exclude={"messages", "follow_ups", "forced", "tools"})
-        data["prompt"] = transcript(trace)[-1]["content"]
-        data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], RAW_TOKENS)
-        return self.runtime.parse(data)

@@ -25,7 +25,7 @@ def build(title: str, offered: Sequence[tuple[str, str]]) -> gr.Dropdown | gr.Te
 
 def wire(page: "Page") -> None:
     """Choosing a model; nothing where there is no choice."""
-    if not isinstance(page.model, gr.Dropdown):
+    if not isinstance(page.header.model, gr.Dropdown):
         return
     lanes: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "trigger_mode": "multiple"}
 
@@ -40,9 +40,9 @@ def wire(page: "Page") -> None:
         """The form shows what the new conversation began with."""
         return page._refill(visit)
 
-    asked = [page.visit, page.model, *page.form.values()]
-    page.model.input(
-        choose, asked, [page.model, page.feed], concurrency_limit=LOADING_EVENTS, concurrency_id="load", **lanes
+    asked = [page.visit, page.header.model, *page.form.values()]
+    page.header.model.input(
+        choose, asked, [page.header.model, page.feed], concurrency_limit=LOADING_EVENTS, concurrency_id="load", **lanes
     ).then(refill, page.visit, [*page.form.values()], concurrency_limit=None, **lanes)
 
 
@@ -50,5 +50,7 @@ def follow(page: "Page", event: Any) -> None:
     """After `event` the choice shows the model that the visit is on: a link, a record or a session that was put away
     may have brought another.
     """
-    if isinstance(page.model, gr.Dropdown):
-        event.then(page.intents.model_of, page.visit, page.model, show_progress="hidden", api_visibility="private")
+    if isinstance(page.header.model, gr.Dropdown):
+        event.then(
+            page.intents.model_of, page.visit, page.header.model, show_progress="hidden", api_visibility="private"
+        )

@@ -13,14 +13,13 @@ import gradio as gr
 from components import language, model_choice, relabel
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak, words
-from components.export.button import PageButton
 from components.frame import frame
+from components.header import Header
 from components.intents import Intents
 from components.lesson_player import strip, wiring
 from components.panel import Panel
 from components.panel_column import PanelColumn
 from components.panels import PANELS
-from components.record_menu import RecordMenu
 from components.settings_form import SettingsForm
 from components.sharing import button as sharing
 from components.telling import say_to
@@ -55,7 +54,7 @@ class Page:
         self.intents = intents
         others = [name for name in LANGUAGES if name != DEFAULT] if spoken == DEFAULT else []
         layouts: dict[str, gr.Blocks] = {
-            name: Page(intents, default, model_title, spoken=name).blocks for name in others
+            name: Page(intents, default, model_title, offered, spoken=name).blocks for name in others
         }
         speak(spoken)
         say = words("page")
@@ -63,7 +62,7 @@ class Page:
             title="Decodescope", analytics_enabled=False, fill_width=True, delete_cache=(600, 600)
         ) as self.blocks:
             self.visit = gr.State(Visit())
-            self._header(model_title, offered)
+            self.header = Header(model_title, offered)
             self.rail = rail.build("rail", say.text("rail"))
             with gr.Row(elem_id="main"):
                 with gr.Column(elem_id="left", elem_classes="pane"):
@@ -76,16 +75,6 @@ class Page:
             self.names = relabel.build()
             self.labels = relabel.Labels(self.blocks, layouts)
             self._wire()
-
-    def _header(self, model_title: str, offered: Sequence[tuple[str, str]]) -> None:
-        with gr.Row(elem_id="header"):
-            gr.Markdown("# Decodescope", elem_id="title")
-            self.model = model_choice.build(model_title, offered)
-            self.lessons = wiring.button()
-            self.link, self.said = sharing.build()
-            self.records = RecordMenu()
-            self.page_button = PageButton(self.records)
-            self.language = language.build()
 
     def _left(self, default: Experiment) -> None:
         say = words("page")
@@ -139,11 +128,13 @@ class Page:
         asked = [self.visit, self.message, *self.form.values()]
         # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
         opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
-        opened = self.blocks.load(self._open, self.language, [self.visit, self.feed], js=language.REMEMBERED, **opening)
+        opened = self.blocks.load(
+            self._open, self.header.language, [self.visit, self.feed], js=language.REMEMBERED, **opening
+        )
         opened.then(self._restore, self.visit, [self.panels.tabs, *self.form.values()], **light)
-        sharing.wire(self.link, self.said, self.intents.link, asked, list(self.form), **light)
-        language.wire(self.language, self.visit, self.feed, self.frame, **light)
-        relabel.wire(self.feed, self.labels, self.names, self.language, **light)
+        sharing.wire(self.header.link, self.header.said, self.intents.link, asked, list(self.form), **light)
+        language.wire(self.header.language, self.visit, self.feed, self.frame, **light)
+        relabel.wire(self.feed, self.labels, self.names, self.header.language, **light)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
             made = button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
@@ -161,8 +152,10 @@ class Page:
         self.back.click(self._plain(self.intents.back), self.visit, self.feed, **heavy)
         live = self.run_live.click(self._plain(self.intents.run_live), self.visit, self.feed, **heavy)
         live.then(self._refill, self.visit, [*self.form.values()], **light)
-        self.page_button.wire(self.intents, self.visit, self.feed, self.frame, **heavy)
-        self.records.wire(self.intents, self.visit, self.feed, self.frame, self._refill, [*self.form.values()], **heavy)
+        self.header.page_button.wire(self.intents, self.visit, self.feed, self.frame, **heavy)
+        self.header.records.wire(
+            self.intents, self.visit, self.feed, self.frame, self._refill, [*self.form.values()], **heavy
+        )
         for button, by in ((self.left, -1), (self.right, 1)):
             move = functools.partial(self.intents.move, by=by)
             button.click(self._plain(move), self.visit, self.feed, **heavy)
@@ -174,7 +167,7 @@ class Page:
             if part in self.panels.parts["compare"]:  # what is chosen there may bring settings of its own
                 chosen.then(self._refill, self.visit, [*self.form.values()], **light)
         seen = ((self._panel, [self.panels.tabs, self.feed]), (self._refill, [*self.form.values()]))
-        wiring.wire(self.lessons, self.lesson, self.visit, self.intents, seen, **heavy)
+        wiring.wire(self.header.lessons, self.lesson, self.visit, self.intents, seen, **heavy)
         for button, name in self.panels.asks:
             ask = self._plain(functools.partial(self.intents.ask, probe=name))
             asking = button.click(ask, self.visit, self.feed, **heavy)

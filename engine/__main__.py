@@ -1,16 +1,18 @@
-"""Without a page: `python -m engine run`, `probe` and `record`, each with an experiment as JSON, and `models`."""
+"""Without a page: `python -m engine run`, `probe` and `record` with an experiment as JSON, `models` and `space`."""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from engine.catalog import Catalog, ModelError, load_catalog
-from engine.commands import models, probe, record, run
-from engine.commands.reading import BAD_INPUT, OneLineParser, one_line
+from engine.commands import models, probe, record, run, space
+from engine.commands.reading import BAD_INPUT, FAILED_RUN, OneLineParser, one_line
 from engine.experiment import ExperimentError
 from engine.loading.added import with_added
 from engine.refusals import Refused
 from engine.settings import Settings
+from engine.space.spacefile import SpaceError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = _parser(catalog).parse_args(arguments)
     try:
         code: int = flags.command(flags, catalog)
+    except SpaceError as error:  # its lines are a log's
+        print("\n".join(map(one_line, f"error: {error}".splitlines())), file=sys.stderr)
+        return FAILED_RUN
     except (ExperimentError, ModelError, OSError, Refused, ValueError) as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BAD_INPUT
@@ -31,13 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser(catalog: Catalog) -> OneLineParser:
     parser = OneLineParser(prog="python -m engine", description="Run a causal language model token by token.")
-    commands = parser.add_subparsers(required=True, metavar="run | probe | record | models")
-    for name, module, said in (
+    commands = parser.add_subparsers(required=True, metavar="run | probe | record | models | space")
+    described: tuple[tuple[str, Any, str], ...] = (
         ("run", run, "run an experiment and write its trace"),
         ("probe", probe, "run an experiment, or feed a trace's ids, and print what a probe shows of it"),
         ("record", record, "run an experiment and keep its trace, and what probes show of it, in one file"),
         ("models", models, "list the catalogue, the memory each model needs and what fits here"),
-    ):
+        ("space", space, "describe and make a Hugging Face Space of this app"),
+    )
+    for name, module, said in described:
         command = commands.add_parser(name, help=said)
         module.add(command, catalog)
         command.set_defaults(command=module.main)

@@ -1,6 +1,5 @@
 """Turns of a conversation: render, reuse the cache, prefill, decode, and again; one piece of work at a time."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -19,7 +18,7 @@ from engine.said import said
 from engine.tools.registry import tools_named
 from engine.tools.runner import run_calls
 from engine.tools.tool import Setting
-from engine.trace import Event, Stepped, Stopped, ToolCalled, Trace
+from engine.trace import Event, Rendered, Stepped, Stopped, ToolCalled, Trace
 from engine.versions import versions
 
 #: Ends of a turn after which another token may still be chosen.
@@ -61,16 +60,7 @@ class Conversation:
         made = cls(loaded, trace.experiment, cache_budget=cache_budget)
         made.trace = trace
         for index in range(trace.turns):
-            made._callers = [*made._callers, made.turn] if made.turn and made._calling else []
-            made._index, made.turn = index, None
-            rendered = trace.rendered(index)
-            if rendered is None or trace.prefilled(index) is None:  # it could not begin
-                continue
-            ids = rendered.token_ids.tolist()
-            window = fit(loaded, trace, index).window if trace.experiment.context.strategy == "sliding_window" else None
-            window = window.begun(trace, index, rendered.reused) if window else None
-            made.turn = new_turn(loaded, trace, index, ids, None, made._generator, window)
-            made.turn.replay(trace.steps(index))
+            made._take_up(index)
         return made
 
     @property
@@ -101,10 +91,7 @@ class Conversation:
         stopped at calls of tools, the next piece runs them, (ToolCalled, …), and the one after begins the turn that
         reads the results. After `cancel` the turn goes on where it was.
         """
-        stopped = self._stopped
-        if stopped is not None and stopped.reason == "cancelled":
-            self._drop_last_event()
-        elif stopped is not None and self.finished:
+        if not self._opened():
             return ()
         events: list[Event] = []
         failure: tuple[str, str] | None = None
@@ -166,7 +153,7 @@ class Conversation:
             self._drop_last_event()
         turn = self._index
         kept = [item for item in self.experiment.forced if (item.turn, item.step) < (turn, step) or item.turn > turn]
-        if step == len(steps) or _natural_id(steps[step]) != token_id:
+        if step == len(steps) or steps[step].natural_id != token_id:
             kept.append(Forced(turn=turn, step=step, token_id=token_id))
         self._change(forced=[item.model_dump() for item in kept])
 
@@ -207,7 +194,38 @@ class Conversation:
         if self.turn is not None:
             self.turn.cache = None
 
+    def absorb(self, events: tuple[Event, ...]) -> None:
+        """Stand after `events`, a piece of work that was done elsewhere. No forward is run."""
+        self.trace = replace(self.trace, events=(*self.trace.events, *events))
+        for event in events:
+            if isinstance(event, Rendered):
+                self._take_up(event.turn)
+            elif isinstance(event, Stepped) and self.turn is not None:
+                self.turn.replay([event])
+
     # How it is done.
+
+    def _take_up(self, index: int) -> None:
+        """Go over to turn `index` of the trace and stand where its steps end, without its cache."""
+        trace = self.trace
+        self._callers = [*self._callers, self.turn] if self.turn and self._calling else []
+        self._index, self.turn = index, None
+        rendered = trace.rendered(index)
+        if rendered is None or trace.prefilled(index) is None:  # it could not begin
+            return
+        sliding = trace.experiment.context.strategy == "sliding_window"
+        window = fit(self.loaded, trace, index).window if sliding else None
+        window = window.begun(trace, index, rendered.reused) if window else None
+        ids = rendered.token_ids.tolist()
+        self.turn = new_turn(self.loaded, trace, index, ids, None, self._generator, window)
+        self.turn.replay(trace.steps(index))
+
+    def _opened(self) -> bool:
+        """Take a cancelled end back, so that the turn goes on; False where nothing is left to do."""
+        if self._stopped is None or self._stopped.reason != "cancelled":
+            return not self.finished
+        self._drop_last_event()
+        return True
 
     @property
     def _stopped(self) -> Stopped | None:
@@ -278,15 +296,3 @@ class Conversation:
         data = self.experiment.model_dump() | fields
         changed = parse_experiment(data, models=[self.experiment.model], tools=self.experiment.tools)
         self.trace = replace(self.trace, experiment=changed)
-
-
-def _natural_id(step: Stepped) -> int:
-    """What would have been taken had nobody chosen: the draw, or the best candidate of a greedy step."""
-    return step.draw.drawn_id if step.draw else int(step.candidate_ids[0])
-
-
-def run(loaded: LoadedModel, experiment: Experiment) -> Iterator[Event]:
-    """Run an experiment to its end and yield what happens."""
-    conversation = Conversation(loaded, experiment)
-    while events := conversation.advance():
-        yield from events

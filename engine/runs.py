@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from engine.worker import Worker
+from engine.worker import Serves
 
 Frame = TypeVar("Frame")
 
@@ -17,7 +17,7 @@ class Run(Generic[Frame]):
     frame and misses those in between. Once `stopping` is True the step must wind up and return False.
     """
 
-    def __init__(self, worker: Worker, visitor: Hashable, step: Callable[[bool], tuple[Frame, bool]]) -> None:
+    def __init__(self, worker: Serves, visitor: Hashable, step: Callable[[bool], tuple[Frame, bool]]) -> None:
         self._worker = worker
         self._visitor = visitor
         self._step = step

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from engine.answers.grid import GridResult
-from engine.asking import answer, check
+from engine.asking import check
 from engine.branches import Branch
 from engine.catalog import Catalog
 from engine.conversation import Conversation
@@ -14,10 +14,10 @@ from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.limits import check_new_tokens
 from engine.model import LoadedModel
+from engine.place import Here, Place
 from engine.prefix_registry import PrefixRegistry
-from engine.probes.grid import Grid
 from engine.probes.table import PROBES
-from engine.recorded import is_trace, parse_trace, replayed
+from engine.recorded import is_trace, parse_trace
 from engine.refusals import Refused
 from engine.runs import last_of
 from engine.scheduler import Scheduler
@@ -43,7 +43,9 @@ class Runtime:
         settings: Settings,
         *,
         clock: Callable[[], float] = time.monotonic,
+        place: Place | None = None,
     ) -> None:
+        """`place` is where the model's work is done, by itself in this process."""
         self.catalog = catalog
         self._loaded = loaded
         self._settings = settings
@@ -57,7 +59,8 @@ class Runtime:
         if settings.prefix_cache != "off":
             limit = settings.cache_bytes // PREFIX_SHARE
             self._prefixes = PrefixRegistry(limit, everyone=settings.prefix_cache == "everyone")
-        self._scheduler = Scheduler(self._sessions, settings, clock, self._prefixes)
+        self._place = place or Here(loaded, settings.cache_bytes)
+        self._scheduler = Scheduler(self._sessions, settings, clock, self._prefixes, serve=self._place.serve)
 
     @property
     def facts(self) -> ModelFacts:
@@ -81,7 +84,7 @@ class Runtime:
     def parse(self, source: str | bytes | dict[str, Any]) -> Experiment:
         """An experiment that this program can run. Raises `ExperimentError`."""
         loaded = self.facts.model_id
-        experiment = parse_experiment(source, models=self._models, tools=TOOLS)
+        experiment = parse_experiment(source, models={*self.offered, *self.catalog.loadable_ids}, tools=TOOLS)
         if experiment.model != loaded:
             raise ExperimentError("model", f"{experiment.model!r} is not loaded; this program runs {loaded!r}")
         return experiment
@@ -114,13 +117,11 @@ class Runtime:
         `ExperimentError` where the experiment asks for more than a limit allows.
         """
         session = self._sessions.get(session_id)
-        self._check_limits(experiment)
+        check_new_tokens(experiment, self._settings.max_new_tokens)
 
         def renew() -> Trace:
             prefixes = self._prefixes.of(session.id) if self._prefixes else None
-            conversation = Conversation(
-                self._loaded, experiment, cache_budget=self._settings.cache_bytes, prefixes=prefixes
-            )
+            conversation = self._place.begin(session, experiment, prefixes)
             if not branch:
                 session.branches.clear()
             return _replace(session, conversation, keep=branch)
@@ -190,11 +191,11 @@ class Runtime:
         """What the probe gives for the session's conversation, or of a trace; also during a run, between two steps."""
         if name not in PROBES:
             raise Refused(f"unknown probe {name!r}; known: {', '.join(PROBES)}")
-        session, budget = self._sessions.get(session_id), self._settings.cache_bytes
+        session = self._sessions.get(session_id)
 
         def item() -> Any:
-            asked = replayed(self._loaded, recorded, cache_budget=budget) if recorded else session.started
-            return PROBES[name](asked, **arguments)
+            asked = self._place.replay(session, recorded) if recorded else session.started
+            return self._place.ask(asked, name, arguments)
 
         return self._scheduler.call(session, item)
 
@@ -213,8 +214,7 @@ class Runtime:
 
         def item() -> Trace:
             trace = session.branches.remove(branch_id).trace
-            conversation = Conversation.resumed(self._loaded, trace, cache_budget=self._settings.cache_bytes)
-            return _replace(session, conversation, keep=True)
+            return _replace(session, self._place.resume(session, trace), keep=True)
 
         return self._scheduler.change(session, item)
 
@@ -224,7 +224,7 @@ class Runtime:
 
         def item() -> Any:
             trace = session.branches.find(branch_id).trace
-            return PROBES[name](Conversation.resumed(self._loaded, trace), **arguments)
+            return self._place.ask(self._place.resume(session, trace), name, arguments)
 
         return self._scheduler.call(session, item)
 
@@ -237,9 +237,8 @@ class Runtime:
         its reader leaves. Raises `ExperimentError`, `Busy`.
         """
         session = self._sessions.get(session_id)
-        self._check_limits(experiment)
-        budget = self._settings.cache_bytes
-        work = self._scheduler.change(session, lambda: Grid(self._loaded, experiment, overrides, cache_budget=budget))
+        check_new_tokens(experiment, self._settings.max_new_tokens)
+        work = self._scheduler.change(session, lambda: self._place.grid(experiment, overrides))
         yield from self._scheduler.begin_work(session, work).follow()
 
     def complete(self, experiment: Experiment) -> Trace:
@@ -253,7 +252,7 @@ class Runtime:
         Both come decoded from JSON. Returns the arguments with turn and position filled in, and the answer. Raises
         `ExperimentError` for what is not allowed or not there, `Refused` for what the model cannot show.
         """
-        trace = parse_trace(source, models=self._models) if is_trace(source) else None
+        trace = parse_trace(source, models={*self.offered, *self.catalog.loadable_ids}) if is_trace(source) else None
         experiment = self.parse(trace.experiment.model_dump() if trace else source)
         check(PROBES, name, arguments, self.facts)
         with self._visitor() as session_id:
@@ -261,8 +260,8 @@ class Runtime:
             if trace is None:
                 self._complete(session_id, experiment)
             else:
-                session.conversation = replayed(self._loaded, trace, cache_budget=self._settings.cache_bytes)
-            return self._scheduler.call(session, lambda: answer(PROBES, session.started, name, arguments))
+                session.conversation = self._place.replay(session, trace)
+            return self._scheduler.call(session, lambda: self._place.answer(session.started, name, arguments))
 
     # How it is done.
 
@@ -278,18 +277,6 @@ class Runtime:
     def _complete(self, session_id: str, experiment: Experiment) -> Trace:
         trace = self.start(session_id, experiment)
         return last_of(self.run(session_id), trace)
-
-    def _recall(self, session_id: str, trace: Trace) -> None:
-        """Put a conversation there that stands where the trace ends."""
-        session = self._sessions.get(session_id)
-        session.conversation = replayed(self._loaded, trace, cache_budget=self._settings.cache_bytes)
-
-    @property
-    def _models(self) -> set[str]:
-        return {self.facts.model_id, *self.catalog.loadable_ids}
-
-    def _check_limits(self, experiment: Experiment) -> None:
-        check_new_tokens(experiment, self._settings.max_new_tokens)
 
     def _change(self, session_id: str, change: Callable[[Conversation], object]) -> Trace:
         """Change the session's conversation between runs and return its new trace."""

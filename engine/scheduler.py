@@ -16,7 +16,7 @@ from engine.said import said
 from engine.sessions import Session, Sessions, Work
 from engine.settings import Settings
 from engine.trace import Stepped, Stopped, ToolCalled, Trace
-from engine.worker import Worker
+from engine.worker import Serves, Worker
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
@@ -38,13 +38,15 @@ class Scheduler:
         settings: Settings,
         clock: Callable[[], float] = time.monotonic,
         prefixes: PrefixRegistry | None = None,
+        *,
+        serve: Callable[[Callable[[], None]], Serves] = Worker,
     ) -> None:
         self._sessions = sessions
         self._prefixes = prefixes
         self._settings = settings
         self._clock = clock
         self._run_order = itertools.count(1)
-        self._worker = Worker(self.sweep)
+        self._worker = serve(self.sweep)
 
     def call(self, session: Session, item: Callable[[], T]) -> T:
         """The result of `item`, run on the worker as this session's. Raises what it raises, and `SessionGone`."""

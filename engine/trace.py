@@ -183,6 +183,11 @@ class Stepped:
     text: str  # newly shown
     held_bytes: int  # bytes not yet shown: half a character, or what may become a stop string
 
+    @property
+    def natural_id(self) -> int:
+        """What would have been taken had nobody chosen: the draw, or the best candidate of a greedy step."""
+        return self.draw.drawn_id if self.draw else int(self.candidate_ids[0])
+
 
 @dataclass(frozen=True, eq=False)
 class ToolCalled:

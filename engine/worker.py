@@ -7,11 +7,19 @@ import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+
+class Serves(Protocol):
+    """Who runs the items of visitors: those of one visitor one after the other, in the order they came."""
+
+    def submit(self, visitor: Hashable, item: Callable[[], T]) -> Future[T]: ...
+    def drop(self, visitor: Hashable) -> None: ...
+    def close(self) -> None: ...
 
 
 class Worker:
@@ -86,23 +94,33 @@ class Worker:
                 return
             if queue:
                 self._queues[visitor] = queue
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            result = item()
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the future, whatever it is
-            # The frames' locals hold tensors: an exception that someone keeps must not keep a cache alive.
-            inner = error.__traceback__ and error.__traceback__.tb_next
-            traceback.clear_frames(inner)
-            future.set_exception(error.with_traceback(inner))
-        else:
-            future.set_result(result)
+        settle(future, item)
 
     def _run_chore_when_due(self) -> None:
         if self._chore is None or time.monotonic() < self._chore_due:
             return
         self._chore_due = time.monotonic() + self._every
-        try:
-            self._chore()
-        except Exception:  # nobody waits for a chore, and the thread must outlive it
-            log.exception("the worker's chore failed")
+        do_chore(self._chore)
+
+
+def settle(future: Future[T], item: Callable[[], T]) -> None:
+    """Run the item of a future that was not cancelled; what comes of it, or goes wrong, is the future's."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = item()
+    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the future, whatever it is
+        # The frames' locals hold tensors: an exception that someone keeps must not keep a cache alive.
+        inner = error.__traceback__ and error.__traceback__.tb_next
+        traceback.clear_frames(inner)
+        future.set_exception(error.with_traceback(inner))
+    else:
+        future.set_result(result)
+
+
+def do_chore(chore: Callable[[], None]) -> None:
+    """Do it; nobody waits for a chore, and the thread must outlive it."""
+    try:
+        chore()
+    except Exception:
+        log.exception("the worker's chore failed")

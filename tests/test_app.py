@@ -1,7 +1,9 @@
 """Which models the program offers, and what it does where one cannot be had."""
 
+import sys
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,3 +77,39 @@ def test_an_added_model_is_loaded_as_the_settings_say(folder: str, capsys) -> No
     assert (runtime.facts.model_id, runtime.facts.dtype) == ("mine", "bfloat16")
     assert capsys.readouterr().out == ""
     runtime.shut_down()
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """In which order the program loads the model and serves the page."""
+    done: list[str] = []
+
+    class Blocks:
+        def block_thread(self) -> None:
+            done.append("wait")
+
+    def loaded(gpu: object) -> SimpleNamespace:
+        done.append(f"load {gpu}")
+        return SimpleNamespace(facts=SimpleNamespace(model_id="smollm2-135m-instruct"))
+
+    monkeypatch.setattr(app, "compose", lambda runtime, hand, **more: Blocks())
+    monkeypatch.setattr(app, "launch", lambda blocks, **options: done.append("launch"))
+    monkeypatch.setattr(app, "load_runtime", lambda entry, catalog, settings, report, gpu=None: loaded(gpu))
+    return done
+
+
+def test_the_page_is_served_before_the_model_is_loaded(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPACES_ZERO_GPU", raising=False)
+    assert app.main([]) == 0
+    assert steps == ["launch", "load None", "wait"]
+
+
+def test_where_a_gpu_is_lent_the_model_is_there_when_the_page_is_launched(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lender takes the weights over, and looks for decorated functions, at the launch."""
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+    monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU="the decorator"))
+    monkeypatch.setattr(app, "lent", lambda decorator: f"lent by {decorator}")
+    assert app.main([]) == 0
+    assert steps == ["load lent by the decorator", "launch", "wait"]

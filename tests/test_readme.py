@@ -19,7 +19,7 @@ from engine.values import Context
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-DOCUMENTS += [ROOT / "docs" / f"{name}.md" for name in ("architecture", "api", "lessons")]
+DOCUMENTS += [ROOT / "docs" / f"{name}.md" for name in ("architecture", "api", "deploy", "lessons")]
 API = (ROOT / "docs" / "api.md").read_text("utf-8")
 README = (ROOT / "README.md").read_text("utf-8")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
@@ -76,6 +76,11 @@ def test_the_options_of_the_command_line_are_those_of_its_help() -> None:
     told = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", API.partition("## Command line")[2]))
     helps = "".join(help_of("-m", "engine", command) for command in ("run", "probe", "record", "models"))
     assert told == set(re.findall(r"--[\w-]+", helps)) - {"--help"}
+
+
+def test_the_options_of_a_deploy_are_those_of_its_help() -> None:
+    told = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", (ROOT / "docs" / "deploy.md").read_text("utf-8")))
+    assert told == set(re.findall(r"--[\w-]+", help_of("-m", "engine", "space", "deploy"))) - {"--help"}
 
 
 def test_the_targets_of_make_exist() -> None:

@@ -21,7 +21,7 @@ def clock():
 @pytest.fixture
 def lab(monkeypatch):
     lab = Lab()
-    monkeypatch.setattr("engine.runtime.Conversation", lab.conversation)
+    monkeypatch.setattr("engine.place.Conversation", lab.conversation)
     return lab
 
 

@@ -1,9 +1,11 @@
 """What the tests of conversations share: a small experiment, and what must be the same again."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from engine.conversation import Conversation
 from engine.experiment import Experiment
+from engine.model import LoadedModel
 from engine.trace import Event, Rendered, Stepped, Stopped, Trace
 
 SAMPLED = {"temperature": 1.2, "top_k": 50, "repetition_penalty": 1.1, "seed": 11}
@@ -20,6 +22,13 @@ def experiment(**fields: Any) -> Experiment:
     if "prompt" in fields:
         del data["messages"]
     return Experiment.model_validate(data | fields)
+
+
+def run(loaded: LoadedModel, experiment: Experiment) -> Iterator[Event]:
+    """Run an experiment to its end and yield what happens."""
+    conversation = Conversation(loaded, experiment)
+    while events := conversation.advance():
+        yield from events
 
 
 def finish(conversation: Conversation) -> Trace:

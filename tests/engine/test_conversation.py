@@ -7,10 +7,10 @@ import torch
 
 from engine import conversation as conversation_module
 from engine import kv_cache
-from engine.conversation import Conversation, run
+from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
-from tests.engine.conversations import SAMPLED, experiment, finish, ids, told
+from tests.engine.conversations import SAMPLED, experiment, finish, ids, run, told
 from tests.engine.models import tiny
 
 

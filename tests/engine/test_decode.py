@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import torch
 
-from engine.conversation import run
 from engine.decode import Turn
 from engine.experiment import Experiment
 from engine.model import LoadedModel
 from engine.stages.forward import forward
 from engine.stages.inputs import make_inputs
 from engine.trace import Event, Prefilled, Stepped, Stopped
+from tests.engine.conversations import run
 from tests.engine.models import ROWS, tiny
 
 PROMPT = "the cat sat on"

