@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from components.branching import Branching
 from components.choices import about, chosen, positions
 from components.compare.panel import chosen as compared
-from components.compose import answered, compose, form_part, transcript
+from components.compose import answered, as_raw_prompt, compose, form_part, transcript
 from components.context.ways import every_way
 from components.copy import words
 from components.editing import edited
@@ -31,9 +31,6 @@ REMEMBERED = 16
 
 #: Probes of a step that was made: what they find stays true while the run goes on.
 OF_A_STEP_MADE = frozenset({"distribution"})
-
-#: New tokens of the answer that is made for comparison, without a chat template.
-RAW_TOKENS = 40
 
 
 class Desk(Branching, Player, Recording):
@@ -170,7 +167,7 @@ class Desk(Branching, Player, Recording):
         """A check that costs model time, run because the person pressed its button."""
         if probe == "without_template":
             live_only(visit)
-            visit.results[probe] = self.runtime.complete(self._raw(visit))
+            visit.results[probe] = self.runtime.complete(self.runtime.parse(as_raw_prompt(self._trace(visit))))
             return
         if probe == "policies":
             visit.results[probe] = every_way(partial(self._probe, visit))
@@ -289,11 +286,3 @@ class Desk(Branching, Player, Recording):
 
     def _experiment(self, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
         return self.runtime.parse(compose(form, model=self.runtime.facts.model_id, messages=messages))
-
-    def _raw(self, visit: Visit) -> Experiment:
-        """The newest question as a raw prompt, with the same settings, and no more tokens than a glance needs."""
-        trace = self._trace(visit)
-        data = trace.experiment.model_dump(exclude={"messages", "follow_ups", "forced", "tools"})
-        data["prompt"] = transcript(trace)[-1]["content"]
-        data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], RAW_TOKENS)
-        return self.runtime.parse(data)
