@@ -16,6 +16,7 @@ from engine.answers.table import ANSWERS
 from engine.experiment import ExperimentError
 from engine.probes.table import PROBES
 from engine.record import (
+    MADE_BY,
     MAX_FILE_BYTES,
     MAX_JSON_BYTES,
     MAX_VALUES,
