@@ -10,6 +10,9 @@ from engine.trace import Trace
 #: What a field shows for a cut that is off. A number field without a value says 0 once it is on the page.
 OFF = {"top_k": 0, "top_p": 1, "min_p": 0, "typical_p": 1}
 
+#: New tokens of the answer that is made for comparison, without a chat template.
+RAW_TOKENS = 40
+
 #: The tools that the form offers.
 TOOLS = ("calculator", "clock", "units", "elements")
 
@@ -131,11 +134,11 @@ def transcript(trace: Trace) -> list[dict[str, str]]:
     return messages[: users[-1] + 1] if users else messages
 
 
-def as_raw_prompt(trace: Trace, most: int) -> dict[str, Any]:
-    """The newest question as a raw prompt, with the same settings, and no more than `most` new tokens."""
+def as_raw_prompt(trace: Trace) -> dict[str, Any]:
+    """The newest question as a raw prompt, with the same settings, and no more tokens than a glance needs."""
     data = trace.experiment.model_dump(exclude={"messages", "follow_ups", "forced", "tools"})
     data["prompt"] = transcript(trace)[-1]["content"]
-    data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], most)
+    data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], RAW_TOKENS)
     return data
 
 

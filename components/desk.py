@@ -38,9 +38,6 @@ REMEMBERED = 16
 #: Probes of a step that was made: what they find stays true while the run goes on.
 OF_A_STEP_MADE = frozenset({"distribution"})
 
-#: New tokens of the answer that is made for comparison, without a chat template.
-RAW_TOKENS = 40
-
 
 class Desk(Branching, Choosing, Player, Recording, Sharing, Teaching):
     """The intents of `components.intents.Intents` over one runtime; the visit says whose session is meant."""
@@ -189,9 +186,7 @@ class Desk(Branching, Choosing, Player, Recording, Sharing, Teaching):
         """A check that costs model time, run because the person pressed its button."""
         if probe == "without_template":
             live_only(visit)
-            visit.results[probe] = self.runtime.complete(
-                self.runtime.parse(as_raw_prompt(self._trace(visit), RAW_TOKENS))
-            )
+            visit.results[probe] = self.runtime.complete(self.runtime.parse(as_raw_prompt(self._trace(visit))))
             return
         if probe == "policies":
             visit.results[probe] = every_way(partial(self._probe, visit))

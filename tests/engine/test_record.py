@@ -8,6 +8,7 @@ import time
 import tracemalloc
 import typing
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from engine.answers.table import ANSWERS
 from engine.experiment import ExperimentError
 from engine.probes.table import PROBES
 from engine.record import (
+    MADE_BY,
     MAX_FILE_BYTES,
     MAX_JSON_BYTES,
     MAX_VALUES,
@@ -238,3 +240,8 @@ def test_a_bomb_takes_no_more_memory_than_is_said(data):
         assert tracemalloc.get_traced_memory()[1] < 4 * MAX_JSON_BYTES
     finally:
         tracemalloc.stop()
+
+
+def test_a_record_says_which_version_of_the_program_made_it():
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    assert f'version = "{MADE_BY.removeprefix("Decodescope ")}"' in project
