@@ -54,7 +54,7 @@ def history_value(rows: list[Row], truncated: Truncated | None) -> dict[str, Any
                 Cell(row.text, tone="cut" if gone else ""),
             ]
         )
-    tokens, kept = (sum(counts) for counts in zip(*((r.portion.tokens, r.portion.kept) for r in rows), strict=True))
+    tokens, kept = sum(row.portion.tokens for row in rows), sum(row.portion.kept for row in rows)
     cells.append(["", "", say.text("stay", kept=kept, tokens=tokens), say.text("total")])
     summary = truncated.summary if truncated else None
     said = say.text("summary_in_place", count=truncated.after - kept) if truncated and summary else ""
