@@ -16,8 +16,6 @@ from components.widgets.host import ASSETS, PLOTLY, WIDGETS
 
 SHEETS = ("tokens", "widgets", "record_page")
 SCRIPTS = (*WIDGETS, "record_data", "record_parts", "record_page")
-#: What is said while the data is not there, or cannot be.
-SENTENCES = ("loading", "no_script", "no_inflate", "damaged")
 
 
 def document(*, language: str, title: str, data: Packed, sentences: Mapping[str, str]) -> str:
@@ -62,9 +60,9 @@ def document(*, language: str, title: str, data: Packed, sentences: Mapping[str,
     )
 
 
-def room(limit: int) -> float:
+def room(limit: int, sentences: Mapping[str, str]) -> float:
     """Deflated bytes of data that a file of at most `limit` bytes holds."""
-    bare = document(language="", title="", data=Packed("", 0), sentences=dict.fromkeys(SENTENCES, "x" * 200))
+    bare = document(language="", title="", data=Packed("", 0), sentences=sentences).encode("utf-8")
     return (limit - len(bare)) * BITS / 16
 
 

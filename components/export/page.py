@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from components.copy import words
-from components.export.document import SENTENCES, document, room
+from components.export.document import document, room
 from components.export.layout import layouts, widget_ids, without
 from components.export.pieces import pack_columns, squeezed
 from components.export.places import PROMPT_POSITIONS, Look, Place, places
@@ -14,6 +14,8 @@ from components.panel import Cursor
 from components.panels import PANELS
 
 VERSION = 1
+#: What is said while the data is not there, or cannot be.
+SENTENCES = ("loading", "no_script", "no_inflate", "damaged")
 #: Bytes of a file. The essential panels of a long run may take more.
 LIMIT = 3_000_000
 #: Words that the script shows as they are.
@@ -37,10 +39,11 @@ def page(look: Look, *, language: str, heads: Sequence[tuple[int, int]] = ((0, 0
     stood = places(whole)
     if not stood or whole.trace is None:
         raise ValueError("there is no run to export")
+    say = words("record_page")
+    sentences = {name: say.text(name) for name in SENTENCES}
     panels = layouts(PANELS)
     ids = {name: widget_ids(one["parts"]) for name, one in panels.items()}
-    shots = shoot(look, stood, heads, ids, room=room(LIMIT))
-    say = words("record_page")
+    shots = shoot(look, stood, heads, ids, room=room(LIMIT, sentences))
     data = {
         "version": VERSION,
         "words": {name: say.text(name) for name in WORDS}
@@ -64,7 +67,7 @@ def page(look: Look, *, language: str, heads: Sequence[tuple[int, int]] = ((0, 0
         language=language,
         title=say.text("title", model=whole.facts.title),
         data=squeezed(data | pack_columns(shots.values)),
-        sentences={name: say.text(name) for name in SENTENCES},
+        sentences=sentences,
     )
 
 
