@@ -52,5 +52,5 @@ def saved(desk: Desk, visit: Visit, steps: str = "") -> Record:
 
 def replaying(record: Record) -> tuple[Desk, Visit]:
     """A desk without a model, and a new page of it."""
-    desk = Desk(ready(WithoutModel(record.facts, load_catalog())), record.trace.experiment, record)
+    desk = Desk(ready(WithoutModel(record.facts, load_catalog())), record.trace.experiment, record=record)
     return desk, desk.open("other")
