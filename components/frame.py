@@ -8,6 +8,7 @@ import gradio as gr
 from components.checks import checks
 from components.copy import speak, words
 from components.heading import heading_of
+from components.in_words import in_words
 from components.lesson_player import strip
 from components.panel import Panel, View
 from components.panels import CHAT, INSIDE, TOKEN
@@ -42,7 +43,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     try:
         drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
     except (ExperimentError, Refused) as refused:
-        drawn, reason = {}, str(refused)
+        drawn, reason = {}, in_words(refused)
     everywhere = {
         "rail": rail.value(
             _stations(TOKEN, view),
