@@ -64,26 +64,35 @@ def link_to_text(link: Link) -> str:
     data |= {"at": place} if place else {}
     plain = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     if len(plain) > MAX_BYTES:
-        raise _refused(
-            "link_bytes",
-            "a link holds at most {limit:,} bytes, this experiment has {count:,}; save the run as a record instead",
-            limit=MAX_BYTES,
-            count=len(plain),
+        raise ExperimentError(
+            "",
+            said(
+                "link_bytes",
+                "a link holds at most {limit:,} bytes, this experiment has {count:,}; save the run as a record instead",
+                limit=MAX_BYTES,
+                count=len(plain),
+            ),
         )
     if _values(data) > MAX_VALUES:
-        raise _refused(
-            "link_values",
-            "a link holds at most {limit:,} values, this experiment has {count:,}; save the run as a record instead",
-            limit=MAX_VALUES,
-            count=_values(data),
+        raise ExperimentError(
+            "",
+            said(
+                "link_values",
+                "a link holds at most {limit:,} values, this experiment has {count:,}; save the run as a record instead",
+                limit=MAX_VALUES,
+                count=_values(data),
+            ),
         )
     linked = sealed(_deflated(plain))
     if len(linked) > MAX_CHARACTERS:
-        raise _refused(
-            "link_characters",
-            "a link has at most {limit:,} characters, this one would have {count:,}; save the run as a record instead",
-            limit=MAX_CHARACTERS,
-            count=len(linked),
+        raise ExperimentError(
+            "",
+            said(
+                "link_characters",
+                "a link has at most {limit:,} characters, this one would have {count:,}; save the run as a record instead",
+                limit=MAX_CHARACTERS,
+                count=len(linked),
+            ),
         )
     return linked
 
@@ -92,13 +101,16 @@ def link_from_text(text: str, *, models: Collection[str], tools: Collection[str]
     """The inverse of `link_to_text`; nothing is run, loaded or asked for. Raises `ExperimentError` in plain words."""
     data = decoded(_inflated(_opened(text)))
     if not isinstance(data, dict):
-        raise _refused("link_empty", "this link holds no experiment")
+        raise ExperimentError("", said("link_empty", "this link holds no experiment"))
     if _values(data) > MAX_VALUES:
-        raise _refused(
-            "link_too_many",
-            "a link holds at most {limit:,} values, this one has {count:,}",
-            limit=MAX_VALUES,
-            count=_values(data),
+        raise ExperimentError(
+            "",
+            said(
+                "link_too_many",
+                "a link holds at most {limit:,} values, this one has {count:,}",
+                limit=MAX_VALUES,
+                count=_values(data),
+            ),
         )
     place = data.pop("at", {})
     try:
@@ -110,11 +122,14 @@ def link_from_text(text: str, *, models: Collection[str], tools: Collection[str]
         refused = first_error(error)
     except ExperimentError as error:
         refused = error
-    raise _refused(
-        "link_experiment",
-        "this link holds an experiment that cannot be run here: {where}{reason}",
-        where=f"{refused.path}: " if refused.path else "",
-        reason=refused.message,
+    raise ExperimentError(
+        "",
+        said(
+            "link_experiment",
+            "this link holds an experiment that cannot be run here: {where}{reason}",
+            where=f"{refused.path}: " if refused.path else "",
+            reason=refused.message,
+        ),
     ) from None
 
 
@@ -127,21 +142,27 @@ def sealed(packed: bytes) -> str:
 def _opened(text: str) -> bytes:
     """The packed bytes of a link's text, checked to be all there."""
     if len(text) > MAX_CHARACTERS:
-        raise _refused(
-            "link_too_long",
-            "a link has at most {limit:,} characters, this one has {count:,}",
-            limit=MAX_CHARACTERS,
-            count=len(text),
+        raise ExperimentError(
+            "",
+            said(
+                "link_too_long",
+                "a link has at most {limit:,} characters, this one has {count:,}",
+                limit=MAX_CHARACTERS,
+                count=len(text),
+            ),
         )
     version, point, body = text.partition(".")
     if not (point and re.fullmatch("[1-9][0-9]{0,5}", version)):
-        raise _refused("link_foreign", "this is no link that Decodescope has made")
+        raise ExperimentError("", said("link_foreign", "this is no link that Decodescope has made"))
     if int(version) > VERSION:
-        raise _refused(
-            "link_newer",
-            "this link was made by a newer Decodescope: its version is {version}, here {known} is read",
-            version=int(version),
-            known=VERSION,
+        raise ExperimentError(
+            "",
+            said(
+                "link_newer",
+                "this link was made by a newer Decodescope: its version is {version}, here {known} is read",
+                version=int(version),
+                known=VERSION,
+            ),
         )
     try:
         whole = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
@@ -166,8 +187,9 @@ def _inflated(packed: bytes) -> str:
     except (zlib.error, UnicodeDecodeError):
         raise _damaged() from None
     if text is None:
-        raise _refused(
-            "link_bomb", "this link unpacks to more than the {limit:,} bytes that are allowed", limit=MAX_BYTES
+        raise ExperimentError(
+            "",
+            said("link_bomb", "this link unpacks to more than the {limit:,} bytes that are allowed", limit=MAX_BYTES),
         )
     if not unpacker.eof or unpacker.unused_data:
         raise _damaged()
@@ -175,11 +197,9 @@ def _inflated(packed: bytes) -> str:
 
 
 def _damaged() -> ExperimentError:
-    return _refused("link_damaged", "this link is damaged: a part of it is missing or was changed; ask for it again")
-
-
-def _refused(key: str, template: str, **values: Any) -> ExperimentError:
-    return ExperimentError("", said(key, template, **values))
+    return ExperimentError(
+        "", said("link_damaged", "this link is damaged: a part of it is missing or was changed; ask for it again")
+    )
 
 
 def _values(data: Any) -> int:
@@ -188,7 +208,7 @@ def _values(data: Any) -> int:
     while waiting:
         value, depth = waiting.pop()
         if depth > MAX_DEPTH:
-            raise _refused("link_nested", "this link is nested too deeply to be an experiment")
+            raise ExperimentError("", said("link_nested", "this link is nested too deeply to be an experiment"))
         count += len(value)
         parts = value.values() if isinstance(value, dict) else value
         waiting += [(part, depth + 1) for part in parts if isinstance(part, dict | list)]

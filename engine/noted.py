@@ -36,6 +36,9 @@ class NotedRun:
     def facts(self) -> ModelFacts:
         return self._loaded.facts
 
+    def facts_of(self, session_id: str) -> ModelFacts:  # noqa: ARG002
+        return self.facts
+
     @property
     def whole(self) -> Trace:
         """All that happened."""

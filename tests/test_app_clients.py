@@ -16,6 +16,7 @@ from components.clients import Clients
 from engine.catalog import load_catalog
 from engine.experiment import parse_experiment
 from engine.refusals import Refused
+from engine.settings import Settings
 
 JOINS = 51
 EXPERIMENT = {"version": 1, "model": "tiny", "prompt": "x"}
@@ -47,8 +48,7 @@ class SlowRuntime:
 def served() -> Iterator[tuple[str, SlowRuntime]]:
     slow, runtime = SlowRuntime(), Future[Any]()
     runtime.set_result(slow)
-    catalog = load_catalog()
-    blocks = app.compose(runtime, catalog.find(catalog.default))
+    blocks = app.compose(runtime, app.hold(load_catalog(), Settings()))
     app.launch(blocks, quiet=True)
     yield blocks.local_url, slow
     slow.let_go.set()

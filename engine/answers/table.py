@@ -11,6 +11,7 @@ from engine.answers.feed_forward import FeedForward
 from engine.answers.layer import LayerAt
 from engine.answers.lens import Lens
 from engine.answers.lens_map import LensMap
+from engine.answers.memory import Memory
 from engine.answers.merges import Merges
 from engine.answers.model import Model
 from engine.answers.norms import Norms
@@ -37,6 +38,7 @@ ANSWERS: dict[str, type] = {
     "layer": LayerAt,
     "lens": Lens,
     "lens_map": LensMap,
+    "memory": Memory,
     "merges": Merges,
     "model": Model,
     "norms": Norms,
