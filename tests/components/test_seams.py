@@ -1,9 +1,15 @@
 """What one part of the page does while another is at work: a record that is saved while the run changes, and so on."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from tests.components.replays import finished, form, saved
+from components.lesson_player.library import read_library
+from components.page import Page
+from engine.catalog import load_catalog
+from engine.playback import Playback
+from tests.components.replays import finished, form, replaying, saved
 
 
 def lens(record, position):
@@ -42,3 +48,30 @@ def test_a_run_that_changes_while_it_is_saved_is_not_saved(live, change):
     change(live, visit)
     assert list(given) == []
     assert "Nothing was saved" in visit.notice
+
+
+def test_where_no_model_is_a_closed_lesson_leaves_the_program_s_record_in_sight(live):
+    desk, page = replaying(saved(live, finished(live)))
+    own = page.playing.playback.record
+    desk.library = read_library(load_catalog().loadable_ids)
+    desk.open_lesson(page, "paris")
+    assert page.playing.playback.record is not own
+    assert (
+        Page(desk, desk.default, "Tiny").frame(page)["first"]["lesson"]["note"]["live"] == ""
+    )  # there is nothing to run it on
+    desk.teach(page, {"do": "close"})
+    assert (page.notice, page.reading, page.refill) == ("", None, True)
+    assert page.playing.playback.record is own
+    assert desk.view(page).trace.experiment == own.trace.experiment
+
+
+def test_where_no_model_is_a_broken_record_gives_way_to_the_program_s(live, monkeypatch):
+    desk, visit = replaying(saved(live, finished(live)))
+    own, page = visit.playing.playback.record, Page(desk, desk.default, "Tiny")
+    broken = dataclasses.replace(own)
+    desk.play(visit, broken)
+    whole = Playback.trace_at
+    monkeypatch.setattr(Playback, "trace_at", lambda self, made: whole(self, made) if self.record is own else 1 / 0)
+    page.frame(visit)
+    assert "contradicts itself" in visit.notice
+    assert visit.playing.playback.record is own

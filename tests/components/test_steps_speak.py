@@ -16,7 +16,6 @@ from components.visit import Visit
 from engine.refusals import NothingStarted
 from tests.components.replays import finished
 
-
 SAVE, MAKE = "record_menu.save", "export.button.make"
 
 
