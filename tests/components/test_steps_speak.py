@@ -1,4 +1,4 @@
-"""Gradio runs each handler, and each step of a generator, in a context of its own: all of them speak the visit's language."""
+"""Gradio runs each handler, and each step of a generator, in a new context: all speak the language of the visit."""
 
 from collections.abc import Callable, Iterator
 from contextvars import Context
