@@ -8,6 +8,7 @@ import gradio as gr
 from components.checks import checks
 from components.copy import speak, words
 from components.heading import heading_of
+from components.in_words import in_words
 from components.lesson_player import strip
 from components.panel import Panel, View
 from components.panels import CHAT, INSIDE, TOKEN
@@ -37,12 +38,13 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
     trouble += [Station("said", "", visit.said, "", "accent")] if visit.said else []
     trouble += recorded_notice(view)
+    alone = view.recorded is not None and view.recorded.alone
     reason = panel.unavailable(view)
     # The panel first: what its probes give is at hand then for the rail and the checks.
     try:
         drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
     except (ExperimentError, Refused) as refused:
-        drawn, reason = {}, str(refused)
+        drawn, reason = {}, in_words(refused)
     everywhere = {
         "rail": rail.value(
             _stations(TOKEN, view),
@@ -52,7 +54,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
                 (words("page").text("rail_chat"), _stations(CHAT, view)),
             ],
         ),
-        strip.STRIP: strip.value(visit),
+        strip.STRIP: strip.value(visit, alone=alone),
         "notice": rail.value(trouble),
         "conversation": token_strip.value(conversation(view), selected=selected(view)),
         "timeline": token_strip.value(timeline(view), selected=selected(view), legend=legend(view)),
@@ -66,7 +68,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         hidden={
             f"{panel.STATION}-body": bool(reason),
             "save-edit": visit.editing is None,
-            "run-live": view.recorded is None or view.recorded.alone,
+            "run-live": view.recorded is None or alone,
         }
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},

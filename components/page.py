@@ -30,7 +30,6 @@ from engine.experiment import Experiment
 
 log = logging.getLogger(__name__)
 
-
 #: Events that may wait for the model at once, and pages that may open at once; the server has 40 threads in all.
 OPENING_EVENTS = 6
 HEAVY_EVENTS = 24
@@ -110,7 +109,8 @@ class Page:
             if visit.playing is None:
                 raise
             log.exception("a record cannot be shown")
-            visit.playing, visit.said, visit.notice = None, "", words("record").text("broken")
+            self.intents.close_record(visit)
+            visit.said, visit.notice = "", say_to(visit, "record").text("broken")
         return frame(self.intents.view(visit), visit, self.panels.parts, self.owner[visit.station])
 
     @functools.cached_property

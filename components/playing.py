@@ -54,6 +54,8 @@ class Playing:
 class Player(ABC):
     """The part of the desk that shows records."""
 
+    _record: Record | None  # what a page of a program without a model shows
+
     @property
     @abstractmethod
     def runtime(self) -> "Runtime | ManyRuntimes": ...
@@ -80,6 +82,15 @@ class Player(ABC):
         visit.grid, visit.editing, visit.notice, visit.refill = None, None, "", True
         visit.cursor = replace(visit.cursor, layer=0, head=0, branch=None)
         visit.looked.clear()
+        self._forget(visit)
+
+    def close_record(self, visit: Visit) -> None:
+        """In sight again is the visitor's own run; where no model is, the record that the program was given."""
+        playing = visit.playing
+        if self._record is not None and playing is not None and playing.playback.record is not self._record:
+            self.play(visit, self._record)
+            return
+        visit.playing, visit.refill = None, True
         self._forget(visit)
 
     @told

@@ -21,14 +21,17 @@ def build() -> gr.HTML:
     return host.widget("lesson", STRIP, words("lesson").text("label"))
 
 
-def value(visit: Visit) -> dict[str, Any]:
-    """The strip's value: the list or the note, and neither where no lesson is open."""
+def value(visit: Visit, *, alone: bool = False) -> dict[str, Any]:
+    """The strip's value: the list or the note, and neither where no lesson is open.
+
+    `alone` says that no model is there to run it on.
+    """
     reading = visit.reading
     lesson = reading.lesson(visit.language) if reading else None
     listing = reading is not None and reading.listing
     return {
         "list": _list(reading, visit.language) if reading and listing else None,
-        "note": _note(visit, reading, lesson) if reading and lesson and not listing else None,
+        "note": _note(visit, reading, lesson, alone) if reading and lesson and not listing else None,
     }
 
 
@@ -53,7 +56,7 @@ def _list(reading: Reading, language: str) -> dict[str, Any]:
     }
 
 
-def _note(visit: Visit, reading: Reading, lesson: Lesson) -> dict[str, Any]:
+def _note(visit: Visit, reading: Reading, lesson: Lesson, alone: bool) -> dict[str, Any]:
     say, notes = words("lesson"), lesson.written.notes
     number = min(reading.note, len(notes) - 1)
     note, last = notes[number], number == len(notes) - 1
@@ -75,7 +78,7 @@ def _note(visit: Visit, reading: Reading, lesson: Lesson) -> dict[str, Any]:
         "list": say.text("list"),
         "close": say.text("close"),
         "away": say.text("away") if away(visit, reading, lesson) else "",
-        "live": say.text("live") if visit.playing is not None else "",
+        "live": say.text("live") if visit.playing is not None and not alone else "",
         "live_hint": say.text("live_hint"),
         "said": "" if visit.playing is not None else say.text("live_now"),
     }
