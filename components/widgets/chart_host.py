@@ -24,7 +24,7 @@ def value(
     height: int,
     width: int = 0,
     numbers: dict[str, Any] | None = None,
-    title: str | None = None,
+    title: str = "",
 ) -> dict[str, Any]:
     r"""The chart.
 
@@ -35,7 +35,7 @@ def value(
         label: what a screen reader says in place of the picture.
         height: in pixels.
         width: the least width in pixels; on a narrower screen the chart scrolls inside its box.
-        numbers: a `table.value` folded under the chart, under the heading `title` ("Numbers" by itself).
+        numbers: a `table.value` folded under the chart, under the heading `title`, else "Numbers".
     """
     layout = figure["layout"] | {"height": height}
     return {
