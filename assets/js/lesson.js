@@ -118,8 +118,10 @@ decodescope.views.lesson = (root, send, options) => {
       foot.hidden = [...foot.children].every((child) => child.hidden);
       if (now.key !== key) {
         text.scrollTop = 0;
-        // On a phone the note stands above its panel, and the person has scrolled down to read the one before.
-        if (window.matchMedia("(max-width: 900px)").matches) box.scrollIntoView({ block: "start" });
+        // Who has scrolled down to read the note before finds the new one at the top.
+        const column = document.getElementById("right");
+        const narrow = window.matchMedia("(max-width: 900px)").matches;
+        if (narrow || column.getBoundingClientRect().top < 0) (narrow ? box : column).scrollIntoView({ block: "start" });
       }
       key = now.key;
     },
