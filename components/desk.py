@@ -220,12 +220,7 @@ class Desk(Branching, Player, Recording, Teaching):
         settled = name in OF_A_STEP_MADE
         key = (name, branch, None if settled else len(self._trace(visit).events), *sorted(arguments.items()))
         if key not in visit.probed:
-            if visit.playing:
-                found = self.recall(visit, visit.playing, name, **arguments)
-            elif branch is None:
-                found = self.runtime.probe(visit.session_id, name, **arguments)
-            else:
-                found = self.runtime.probe_branch(visit.session_id, branch, name, **arguments)
+            found = self._noted(visit, name, branch, arguments)
             while len(visit.probed) >= REMEMBERED:
                 visit.probed.pop(next(iter(visit.probed)), None)
             visit.probed[key] = found
@@ -233,8 +228,15 @@ class Desk(Branching, Player, Recording, Teaching):
         if branch is None:
             visit.results[name] = visit.probed[key]
             if not visit.keeping:
-                self.remember(visit, name, arguments)
+                self.remember(visit, name, arguments, visit.probed[key])
         return visit.probed[key]
+
+    def _found(self, visit: Visit, name: str, branch: int | None, arguments: dict[str, Any]) -> Any:
+        if visit.playing:
+            return self.recall(visit, visit.playing, name, **arguments)
+        if branch is None:
+            return self.runtime.probe(visit.session_id, name, **arguments)
+        return self.runtime.probe_branch(visit.session_id, branch, name, **arguments)
 
     def _forget(self, visit: Visit) -> None:
         """The run changed: the cursor follows the newest token again, and results of the old run go."""

@@ -2,15 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from components.copy import words
 from components.telling import telling
 from components.visit import Visit
+from engine.answers.refusal import Refusal
 from engine.experiment import ExperimentError
 from engine.questions import Question, questions, wanted
 from engine.record import Answered, Record
-from engine.refusals import Refused
+from engine.refusals import Busy, NothingStarted, Refused, SessionGone
 from engine.trace import Trace
 
 #: Steps whose inside one record made here may hold.
@@ -29,6 +31,9 @@ class Recording(ABC):
     @abstractmethod
     def _probe(self, visit: Visit, name: str, *, branch: int | None = None, **arguments: Any) -> Any: ...
 
+    @abstractmethod
+    def _found(self, visit: Visit, name: str, branch: int | None, arguments: dict[str, Any]) -> Any: ...
+
     def record(self, visit: Visit, steps: str = "") -> Iterator[Record | None]:
         """The run as a record, at last; before it, None after each answer, while `visit.said` says how far.
 
@@ -46,29 +51,44 @@ class Recording(ABC):
                 if done % 8 == 0:
                     visit.said = words("record").text("keeping", done=done, all=len(asked))
                     yield None
-                answers += self._kept(visit, name, arguments)
+                answers += self._kept(visit, trace, name, arguments)
             visit.said, visit.results = "", results
             yield Record(trace, tuple(answers))
 
-    def remember(self, visit: Visit, name: str, arguments: dict[str, Any]) -> None:
-        """A view was looked at: a record is to have it."""
-        key = Answered(name, arguments, None).key
-        visit.looked.pop(key, None)
+    def remember(self, visit: Visit, name: str, arguments: dict[str, Any], found: Any) -> None:
+        """A view was looked at: a record is to have it. What it gave stays true until the run goes on."""
+        looked = Answered(name, arguments, found)
+        visit.looked.pop(looked.key, None)
         while len(visit.looked) >= MAX_LOOKED:
             visit.looked.pop(next(iter(visit.looked)), None)
-        visit.looked[key] = (name, arguments)
+        visit.looked[looked.key] = (len(self._trace(visit).events), looked)
 
-    def _kept(self, visit: Visit, name: str, arguments: dict[str, Any]) -> list[Answered]:
-        """The answer as the run stands now; none where there is none any more."""
+    def _noted(self, visit: Visit, name: str, branch: int | None, arguments: dict[str, Any]) -> Any:
+        """What a probe gives; that it has a reason to give nothing is remembered too."""
         try:
-            return [Answered(name, arguments, self._probe(visit, name, **arguments))]
+            return self._found(visit, name, branch, arguments)
+        except (Busy, NothingStarted, SessionGone):
+            raise
+        except (ExperimentError, Refused) as refused:
+            if branch is None and not (visit.playing or visit.keeping):
+                self.remember(visit, name, arguments, Refusal(str(refused)))
+            raise
+
+    def _kept(self, visit: Visit, trace: Trace, name: str, arguments: dict[str, Any]) -> list[Answered]:
+        """The answer as the run stands now; none where there is none any more."""
+        asked = Answered(name, arguments, None)
+        events, looked = visit.looked.get(asked.key, (None, asked))
+        if events == len(trace.events):
+            return [looked]
+        try:
+            return [replace(asked, result=self._probe(visit, name, **arguments))]
         except (ExperimentError, Refused):
             return []
 
 
 def _questions(visit: Visit, trace: Trace, steps: str) -> tuple[Question, ...]:
     """What was looked at, then what belongs to the named steps; each once."""
-    found = dict(visit.looked)
+    found = {key: (looked.probe, looked.arguments) for key, (_, looked) in list(visit.looked.items())}
     cursor, text = visit.cursor, steps.strip().lower()
     chosen = None if text == "all" else _numbers(text)
     count = len(trace.steps(trace.turns - 1)) if chosen is None else len(chosen)

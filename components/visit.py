@@ -30,5 +30,5 @@ class Visit:
     reading: Reading | None = None  # where the visitor is in the lessons
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer
     playing: Any = None  # the record that is shown in the place of the run, with how far it is
-    looked: dict[str, Any] = field(default_factory=dict)  # questions that were answered about this run, newest last
+    looked: dict[str, Any] = field(default_factory=dict)  # answers about this run, newest last
     keeping: bool = False  # a record is being made

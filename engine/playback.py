@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from engine.answers.refusal import Refusal
 from engine.answers.table import ANSWERS
 from engine.experiment import Experiment
 from engine.facts import ModelFacts
@@ -54,13 +55,18 @@ class Playback:
         return replace(shown, experiment=experiment)
 
     def probe(self, made: int, name: str, **arguments: Any) -> Any:
-        """What was kept of that probe, as far as it is about what is shown. Raises `NotRecorded`."""
+        """What was kept of that probe, as far as it is about what is shown.
+
+        Raises `NotRecorded`, and `Refused` where the probe had a reason to give nothing.
+        """
         shown = self.trace_at(made)
         if _has(name, "turn") and arguments.get("turn") is None:
             arguments["turn"] = max(0, shown.turns - 1)
         found = self._answers.get(_asked(name, arguments))
         if found is None:
             raise NotRecorded(name)
+        if isinstance(found, Refusal):
+            raise Refused(found.reason)
         rendered = shown.rendered(getattr(found, "turn", 0))
         length = (len(rendered.token_ids) if rendered else 0) + len(shown.steps(getattr(found, "turn", 0)))
         if max(getattr(found, place, 0) for place in ("position", "key_position", "last")) >= length:

@@ -1,6 +1,7 @@
 """A run in one file: its trace and what probes gave about it, shown again where no model and no torch is.
 
-The file is gzip of JSON: {"format", "version", "made_by", "trace", "answers": [{"probe", "arguments", "result"}]}.
+The file is gzip of JSON: {"format", "version", "made_by", "trace", "answers": [{"probe", "arguments", "result"}]}, with
+"refused" in the place of "result" where the probe gave a reason.
 Numbers come back as they were, bit for bit. A file may come from anybody: it is bounded before it is read, and each
 value is of the kind that its place wants, or the file is refused with the reason.
 """
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.answers.refusal import Refusal
 from engine.answers.table import ANSWERS
 from engine.exact_json import decode, encode
 from engine.experiment import ExperimentError, parse_experiment
@@ -31,11 +33,12 @@ MAX_JSON_BYTES = 64_000_000
 #: Commas and opening brackets in the JSON: about as many values, each of which takes memory.
 MAX_VALUES = 2_000_000
 MAX_ANSWERS = 20_000
+MAX_REASON = 1_000  # characters
 
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """What the probe of that name gave when it was asked with these arguments; `result` is one of its dataclasses."""
+    """What the probe of that name gave when asked with these arguments: its dataclass, or a `Refusal`."""
 
     probe: str
     arguments: dict[str, Any]
@@ -81,12 +84,15 @@ def record_to_bytes(record: Record) -> bytes:
             "events": [{"kind": event.kind, **encode(event)} for event in trace.events],
         },
         "answers": [
-            {"probe": one.probe, "arguments": encode(one.arguments), "result": encode(one.result)}
-            for one in record.answers
+            {"probe": one.probe, "arguments": encode(one.arguments), **_result(one.result)} for one in record.answers
         ],
     }
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return gzip.compress(text.encode("utf-8"), mtime=0)
+
+
+def _result(result: Any) -> dict[str, Any]:
+    return {"refused": result.reason} if isinstance(result, Refusal) else {"result": encode(result)}
 
 
 def record_from_bytes(data: bytes) -> Record:
@@ -185,11 +191,13 @@ def _event(data: Any, path: str) -> Any:
 def _answered(data: Any, trace: Trace, path: str) -> Answered:
     if not isinstance(data, dict):
         raise ExperimentError(path, "an object is wanted")
-    _only(data, {"probe", "arguments", "result"}, path)
+    _only(data, {"probe", "arguments", "refused" if "refused" in data else "result"}, path)
     probe = data["probe"]
     if not isinstance(probe, str) or probe not in ANSWERS:
         raise ExperimentError(f"{path}.probe", f"unknown probe {str(probe)[:60]!r}; known: {', '.join(ANSWERS)}")
     arguments = decode(dict[str, Any], data["arguments"], f"{path}.arguments")
+    if "refused" in data:
+        return Answered(probe, arguments, Refusal(decode(str, data["refused"], f"{path}.refused")[:MAX_REASON]))
     result = decode(ANSWERS[probe], data["result"], f"{path}.result")
     check_answer(arguments, result, trace, path)
     return Answered(probe, arguments, result)

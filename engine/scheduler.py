@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from engine import freed_memory
 from engine.prefix_registry import PrefixRegistry
 from engine.refusals import Busy, SessionGone
 from engine.runs import Run
@@ -176,9 +177,10 @@ class Scheduler:
             other.cache_bytes = 0
 
     def sweep(self) -> None:
-        """Give up the sessions that were idle for too long. The worker does it about every second."""
+        """Give up the sessions that were idle for too long, and memory that is free. About every second."""
         for session in self._sessions.remove_idle():
             self.give_up(session)
+        freed_memory.give_back()
 
     def give_up(self, session: Session) -> None:
         """End a session that the registry no longer holds. Only queues what is left to do: never waits nor raises."""

@@ -71,11 +71,6 @@ def test_claims_hold_on_the_record_and_fill_the_texts(lesson):
         assert all(fill(text, values) for text in note.texts)
 
 
-def test_every_panel_but_one_that_needs_a_second_run_is_in_a_lesson():
-    shown = {PANEL_OF[note.panel].STATION for lesson in LESSONS for note in lesson.written.notes}
-    assert shown == {panel.STATION for panel in PANEL_OF.values()} - {"compare"}
-
-
 @pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.name.partition(".")[0])
 def test_claims_hold_on_a_run_made_anew(embedded, monkeypatch, capsys, record):
     monkeypatch.setattr("engine.commands.run.load", lambda *asked: embedded)

@@ -73,7 +73,7 @@ def test_the_options_of_the_app_are_those_of_its_help() -> None:
 
 def test_the_options_of_the_command_line_are_those_of_its_help() -> None:
     told = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", API.partition("## Command line")[2]))
-    helps = help_of("-m", "engine", "run") + help_of("-m", "engine", "probe")
+    helps = "".join(help_of("-m", "engine", command) for command in ("run", "probe", "record"))
     assert told == set(re.findall(r"--[\w-]+", helps)) - {"--help"}
 
 

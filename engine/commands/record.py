@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from engine.answers.refusal import Refusal
 from engine.catalog import Catalog
 from engine.commands.reading import read
 from engine.commands.run import code, load, run
@@ -54,9 +55,10 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
     answers = []
     for name, arguments in questions(trace, asked):
         try:
-            answers.append(Answered(name, arguments, PROBES[name](conversation, **arguments)))
-        except Refused as error:
-            print(f"{name}: {error}", file=sys.stderr)
+            found = PROBES[name](conversation, **arguments)
+        except Refused as refused:
+            found = Refusal(str(refused))
+        answers.append(Answered(name, arguments, found))
     data = record_to_bytes(Record(trace, tuple(answers)))
     if len(data) > MAX_FILE_BYTES:
         raise ExperimentError("steps", f"this record would have {len(data):,} bytes, at most {MAX_FILE_BYTES:,} can be")

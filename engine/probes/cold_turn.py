@@ -57,8 +57,11 @@ def cold_turn(conversation: Conversation) -> ColdTurn:
 
 
 def _warm_again(conversation: Conversation, current: Turn, reused: int) -> float | None:
-    """Seconds of the prefill from the first `reused` positions of the run's cache; None where that has them no more."""
-    if current.window is not None:
+    """Seconds of the prefill from the first `reused` positions of the run's cache.
+
+    None where that has them no more, and where nothing was reused: warm and cold are one then.
+    """
+    if current.window is not None or reused == 0:
         return None
     ids, loaded = current.prompt_ids, conversation.loaded
     cache = cache_before(conversation, ids, len(ids) - reused)

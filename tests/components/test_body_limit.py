@@ -10,7 +10,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from components.body_limit import MAX_BODY_BYTES, BodyLimit
+from components.body_limit import MAX_BODY_BYTES, MAX_UPLOAD_BYTES, BodyLimit
+from engine.record import MAX_FILE_BYTES
 
 
 async def length(request: Request) -> PlainTextResponse:
@@ -22,7 +23,8 @@ async def length(request: Request) -> PlainTextResponse:
 
 @pytest.fixture
 def client() -> Iterator[TestClient]:
-    app = Starlette(routes=[Route("/", length, methods=["POST"])], middleware=[Middleware(BodyLimit)])
+    routes = [Route(path, length, methods=["POST"]) for path in ("/", "/gradio_api/upload")]
+    app = Starlette(routes=routes, middleware=[Middleware(BodyLimit)])
     with TestClient(app) as client:
         yield client
 
@@ -46,3 +48,10 @@ def test_a_body_without_a_length_is_cut_off(client: TestClient) -> None:
 
 def test_a_length_that_is_no_number_is_refused(client: TestClient) -> None:
     assert client.post("/", content=b"x", headers={"content-length": "many"}).status_code == 413
+
+
+def test_an_upload_may_be_as_large_as_a_record_and_no_larger(client: TestClient) -> None:
+    assert MAX_UPLOAD_BYTES > MAX_FILE_BYTES
+    answer = client.post("/gradio_api/upload", content=b"x" * MAX_FILE_BYTES)
+    assert (answer.status_code, answer.text) == (200, str(MAX_FILE_BYTES))
+    assert client.post("/gradio_api/upload", content=b"x" * (MAX_UPLOAD_BYTES + 1)).status_code == 413

@@ -1,125 +1,15 @@
 """A record on the page: the same as the run it was made of, walked through with no model, left for a run of its own."""
 
 import dataclasses
-import gzip
-import json
-import random
-from collections.abc import Iterator
-from concurrent.futures import Future
-from typing import Any
 
 import pytest
 
-from components.checks import checks
-from components.compose import form_values
-from components.desk import Desk
 from components.frame import recorded_badge, recorded_notice
-from components.page import Page
-from components.panels import PANELS
-from components.visit import Visit
-from engine.catalog import load_catalog
-from engine.experiment import Experiment, ExperimentError
-from engine.playback import Playback, WithoutModel
+from engine.playback import Playback
 from engine.record import Record, record_from_bytes, record_to_bytes
 from engine.refusals import Refused
-from engine.runtime import Runtime
-from engine.settings import Settings
-from tests.engine.records import assert_same, contents, read
-from tests.engine.test_record import mutated
-
-#: Probes behind buttons, but those that run something beside the trace.
-BUTTONS = [name for panel in PANELS for name in getattr(panel, "ASKS", ()) if name not in
-           ("without_template", "take_branch", "chances")]  # fmt: skip
-
-
-def ready(runtime: Any) -> "Future[Any]":
-    made: Future[Any] = Future()
-    made.set_result(runtime)
-    return made
-
-
-def experiment(model: str, **fields: Any) -> Experiment:
-    data = {
-        "version": 1,
-        "model": model,
-        "messages": [{"role": "user", "content": "What is the capital of France?"}],
-        "sampling": {"temperature": 0.7, "top_k": 20, "seed": 1},
-        "stop": {"max_new_tokens": 8},
-    }
-    return Experiment.model_validate(data | fields)
-
-
-@pytest.fixture
-def live(llama) -> Iterator[Desk]:
-    runtime = Runtime(llama, load_catalog(), Settings())
-    yield Desk(ready(runtime), experiment(llama.facts.model_id))
-    runtime.shut_down()
-
-
-def form(desk: Desk, visit: Visit) -> dict[str, Any]:
-    trace = desk.view(visit).trace
-    assert trace is not None
-    return form_values(trace.experiment)
-
-
-def finished(desk: Desk, *messages: str) -> Visit:
-    visit = desk.open("visitor")
-    for message in ("", *messages):
-        for _ in desk.run(visit, message, form(desk, visit)):
-            pass
-        assert visit.notice == ""
-    return visit
-
-
-def saved(desk: Desk, visit: Visit, steps: str = "") -> Record:
-    *_, record = desk.record(visit, steps)
-    assert record is not None, visit.notice
-    return record_from_bytes(record_to_bytes(record))
-
-
-def replaying(record: Record) -> tuple[Desk, Visit]:
-    """A desk without a model, and a new page of it."""
-    desk = Desk(ready(WithoutModel(record.facts, load_catalog())), record.trace.experiment, record)
-    return desk, desk.open("other")
-
-
-def drawn(desk: Desk, visit: Visit) -> dict[str, Any]:
-    """What every panel shows, and the status line below them."""
-    shown: dict[str, Any] = {}
-    for panel in PANELS:
-        view = desk.view(visit)
-        reason = panel.unavailable(view)
-        shown[panel.STATION] = reason or json.loads(json.dumps(panel.render(view)))
-        shown[f"{panel.STATION} stations"] = [dataclasses.astuple(one) for one in panel.stations(view)]
-    shown["checks"] = [dataclasses.astuple(one) for one in checks(desk.view(visit))]
-    return shown
-
-
-def test_every_panel_shows_of_a_record_what_it_shows_of_the_run(embedded):
-    runtime = Runtime(embedded, load_catalog(), Settings())
-    desk = Desk(ready(runtime), experiment(embedded.facts.model_id, stop={"max_new_tokens": 3}))
-    visit = finished(desk)
-    for name in BUTTONS:
-        desk.ask(visit, name)
-        assert visit.notice == "", name
-    places = [{"position": None, "layer": 3, "head": 2}, {"position": 9, "layer": 0, "head": 0}]
-    pictures = []
-    for place in places:
-        visit.cursor = dataclasses.replace(visit.cursor, **place)
-        pictures.append(drawn(desk, visit))
-    record = saved(desk, visit)
-    runtime.shut_down()
-    kept = {one.probe for one in record.answers}
-    assert kept >= {"lens", "attention", "residual", "embedding", "layer", "feed_forward", "model", "merges", "padding"}
-    other, page = replaying(record)
-    for name in BUTTONS:
-        other.ask(page, name)
-        assert page.notice == "", name
-    for place, picture in zip(places, pictures, strict=True):
-        page.cursor = dataclasses.replace(page.cursor, **place)
-        again = drawn(other, page)
-        for name in picture:
-            assert again[name] == picture[name], name
+from tests.components.replays import finished, form, replaying, saved
+from tests.engine.records import assert_same, contents, read, recorded
 
 
 def test_a_record_holds_what_was_looked_at_and_the_inside_of_the_steps_that_were_named(live):
@@ -271,26 +161,6 @@ def test_an_answer_about_what_comes_later_waits_until_it_is_there(live):
         playback.probe(1, "attention_matrix", **asked | {"head": 1})
 
 
-def test_a_damaged_record_never_takes_the_page_with_it(live):
-    """Whatever a file says that is still a record: the page shows it, or closes it and says so."""
-    visit = finished(live)
-    text = json.dumps(contents(saved(live, visit, "0")))
-    page = Page(live, live.default, "Tiny")
-    chance, shown = random.Random(1), 0
-    for _ in range(150):
-        changed = json.dumps(mutated(json.loads(text), chance)).encode()
-        try:
-            record = record_from_bytes(gzip.compress(changed, 1))
-        except ExperimentError:
-            continue
-        for panel in PANELS:
-            live.play(visit, record)
-            visit.station = next(one.id for one in panel.stations(live.view(visit)))
-            json.dumps(page.frame(visit))
-            shown += 1
-    assert shown > 100
-
-
 def test_the_trace_in_a_record_may_have_no_token():
     empty = read_only_prompt()
     desk, page = replaying(empty)
@@ -301,7 +171,5 @@ def test_the_trace_in_a_record_may_have_no_token():
 
 
 def read_only_prompt() -> Record:
-    from tests.engine.records import recorded
-
     whole = recorded("llama", ())
     return read(contents(Record(dataclasses.replace(whole.trace, events=whole.trace.events[:2]))))

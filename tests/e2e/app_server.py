@@ -16,17 +16,37 @@ from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 300  # on a machine that has never run it the model is converted first
+WITHOUT_TORCH = """
+import sys
+sys.modules.update(dict.fromkeys(("torch", "transformers", "tokenizers", "safetensors")))
+import app
+sys.exit(app.main(sys.argv[1:]))
+"""
 ONE_CORE = {"OMP_NUM_THREADS": "1"}  # the browser needs the other
 
 
 @contextmanager
-def started(*flags: str, model: bool = True) -> Iterator[str]:
-    """The address of the app under these flags. At the end the app must have logged no error of its own."""
+def started() -> Iterator[str]:
+    """The app's address. At the end the app must have logged no error of its own."""
+    with _served([sys.executable, "app.py"]) as address:
+        call(address, {}, timeout=START_SECONDS)  # answers once the model is loaded
+        yield address
+
+
+@contextmanager
+def replaying(record: Path) -> Iterator[str]:
+    """The address of an app that shows a record, in a process where the libraries of models cannot be imported."""
+    with _served([sys.executable, "-c", WITHOUT_TORCH, "--replay", str(record)]) as address:
+        yield address
+
+
+@contextmanager
+def _served(command: list[str]) -> Iterator[str]:
     port = _free_port()
     address = f"http://127.0.0.1:{port}/"
     with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
         app = subprocess.Popen(
-            [sys.executable, "app.py", "--port", str(port), *flags],
+            [*command, "--port", str(port)],
             cwd=ROOT,
             env=os.environ | ONE_CORE,
             stdout=log,
@@ -34,8 +54,6 @@ def started(*flags: str, model: bool = True) -> Iterator[str]:
         )
         try:
             _await(address, app, log)
-            if model:
-                call(address, {}, timeout=START_SECONDS)  # answers once the model is loaded
             yield address
         finally:
             app.terminate()

@@ -16,8 +16,8 @@ LOCALES = {"en": "en-US", "zh": "zh-CN"}
 
 @pytest.fixture(scope="module")
 def replayed():
-    """The app over the record of one lesson, without a model: it has all lessons."""
-    with app_server.started("--replay", str(LIBRARY.shelf.listed("en")[0].record), model=False) as address:
+    """The app over the record of one lesson, where torch cannot be imported: it has all lessons."""
+    with app_server.replaying(LIBRARY.shelf.listed("en")[0].record) as address:
         yield address
 
 

@@ -1,0 +1,80 @@
+"""`python -m engine record`: a run and the inside of its steps in one file, every refusal exit code 2 and one line."""
+
+import dataclasses
+
+import pytest
+
+import engine.model
+from engine.__main__ import main
+from engine.answers.refusal import Refusal
+from engine.playback import Playback
+from engine.record import record_from_bytes
+from tests.engine.models import tiny
+from tests.engine.test_cli import MODEL, experiment
+
+
+@pytest.fixture
+def kept(monkeypatch, write, tmp_path):
+    """The record that the command writes with these flags; a small model goes by the name of the one that is asked."""
+    small = tiny("llama")
+    named = dataclasses.replace(small, facts=dataclasses.replace(small.facts, model_id=MODEL))
+    monkeypatch.setattr(engine.model, "load", lambda *_, **__: named)
+    asked = write(experiment(sampling={"do_sample": False}))
+
+    def run(*flags: str):
+        out = tmp_path / "run.record.json.gz"
+        assert main(["record", asked, "--out", str(out), *flags]) == 0
+        return record_from_bytes(out.read_bytes())
+
+    return run
+
+
+def test_without_steps_there_are_the_run_and_the_model_s_parts(kept, capsys):
+    record = kept()
+    assert len(record.trace.steps(0)) == 5
+    assert [one.probe for one in record.answers] == ["model"]
+    assert capsys.readouterr().err.splitlines()[-1].endswith(" bytes, 1 answers")
+
+
+def test_the_inside_of_chosen_steps_is_all_layers_and_all_heads_of_one(kept):
+    record = kept("--steps", "0,2", "--layer", "1", "--head", "3", "--probes", "lens,attention,rotary")
+    first, facts = record.trace.rendered(0).token_ids.size - 1, record.facts
+    pairs = {
+        (one.arguments["position"], one.arguments["layer"], one.arguments["head"])
+        for one in record.answers
+        if one.probe == "attention"
+    }
+    heads = {(1, head) for head in range(facts.heads)} | {(layer, 3) for layer in range(facts.layers)}
+    assert pairs == {(first + step, *pair) for step in (0, 2) for pair in heads}
+    assert sum(one.probe == "lens" for one in record.answers) == 2
+    found = Playback(record).probe(5, "lens", position=first + 2)
+    assert found.next_id == record.trace.steps(0)[2].token_id
+
+
+def test_all_steps_and_what_a_model_has_not(kept):
+    record = kept("--all-steps", "--probes", "residual,rotary")
+    assert sum(one.probe == "residual" for one in record.answers) == 5
+    assert not any(isinstance(one.result, Refusal) for one in record.answers)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--steps", "x"], "--steps: numbers like 3,5 are wanted"),
+        (["--steps", "99"], "steps: turn 0 has 5 steps"),
+        (["--probes", "parity", "--all-steps"], "probes: unknown here: 'parity'"),
+        (["--layer", "30"], "layer: this model has layers 0 to 29"),
+        (["--head", "-1"], "head: this model has heads 0 to 8"),
+        (["--steps", "1", "--all-steps"], "not allowed with"),
+    ],
+)
+def test_bad_flags_are_refused_in_one_line(on_tiny, write, tmp_path, capsys, flags, said):
+    asked = write(experiment())
+    try:
+        code = main(["record", asked, "--out", str(tmp_path / "x"), *flags])
+    except SystemExit as ended:
+        code = ended.code
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert code == 2
+    assert line.startswith("error: ")
+    assert said in line
