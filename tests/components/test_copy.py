@@ -80,7 +80,10 @@ class Use:
             if isinstance(target, ast.Name)
         }
         calls = [n for n in nodes if isinstance(n, ast.Call) and n.args]
-        self.asked = [n.args[0] for n in calls if isinstance(n.func, ast.Name) and n.func.id == "words"]
+        named = [n for n in calls if isinstance(n.func, ast.Name)]
+        self.asked = [n.args[0] for n in named if n.func.id == "words"]
+        # `say_to(visit)` speaks the page's words, `say_to(visit, station)` those of another file.
+        self.asked += [[*n.args, ast.Constant("page")][1] for n in named if n.func.id == "say_to"]
         keys = [n.args[0] for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "text"]
         self.keys = {k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)}
         self.patterns = {pattern(k) for k in keys if isinstance(k, ast.JoinedStr)}
@@ -94,7 +97,7 @@ class Use:
             if isinstance(argument, ast.Constant):
                 found.add(argument.value)
             elif isinstance(argument, ast.Name):
-                found.add(self.named[argument.id])
+                found |= {self.named[argument.id]} if argument.id in self.named else set()  # a parameter: the caller's
             else:
                 found |= panels
         return found
