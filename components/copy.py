@@ -13,7 +13,7 @@ The text stays plain: it reaches the page as text nodes.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +27,11 @@ LANGUAGES = {"en": "English", "zh": "中文"}
 DEFAULT = "en"
 
 _spoken = ContextVar("spoken", default=DEFAULT)
+
+#: After these a Chinese sentence or clause goes on without a space.
+_CLOSING = tuple("。！？；：，")
+#: Between the items of a list.
+_BETWEEN = {"en": "; ", "zh": "；"}
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -62,6 +67,19 @@ def spoken() -> str:
 def words(station: str) -> Words:
     """The words of a station in the spoken language. Raises as `words_in` does."""
     return words_in(_spoken.get(), station)
+
+
+def sentences(*parts: str | None) -> str:
+    """One text of several sentences; None and empty ones are left out."""
+    text = ""
+    for part in filter(None, parts):
+        text += part if not text or text.endswith(_CLOSING) else f" {part}"
+    return text
+
+
+def listed(items: Iterable[str]) -> str:
+    """Items one after the other, parted as the spoken language does."""
+    return _BETWEEN[_spoken.get()].join(items)
 
 
 @cache

@@ -37,8 +37,14 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
     trouble += [Station("said", "", visit.said, "", "accent")] if visit.said else []
+<<<<<<< HEAD
     trouble += recorded_notice(view)
     alone = view.recorded is not None and view.recorded.alone
+=======
+    # A lesson's strip has a button of its own that leaves the record.
+    in_lesson = visit.reading is not None and visit.reading.lesson_id is not None and not visit.reading.listing
+    trouble += recorded_notice(view, in_lesson=in_lesson)
+>>>>>>> reach
     reason = panel.unavailable(view)
     # The panel first: what its probes give is at hand then for the rail and the checks.
     try:
@@ -60,6 +66,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         "timeline": token_strip.value(timeline(view), selected=selected(view), legend=legend(view)),
         "status": rail.value(recorded_badge(view) + status_stations(view) + checks(view)),
     }
+    idle = getattr(panel, "idle", lambda _: ())(view)
     inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
     inside |= {name: value for name, value in drawn.items() if value is not None}
     return host.feed_value(
@@ -68,19 +75,25 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         hidden={
             f"{panel.STATION}-body": bool(reason),
             "save-edit": visit.editing is None,
+<<<<<<< HEAD
             "run-live": view.recorded is None or alone,
+=======
+            "run-live": view.recorded is None or view.recorded.alone or in_lesson,
+>>>>>>> reach
         }
+        | {f"ask-{name}": name in idle for name in getattr(panel, "ASKS", ())}
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
         language=visit.language,
     )
 
 
-def recorded_notice(view: View) -> list[Station]:
+def recorded_notice(view: View, *, in_lesson: bool = False) -> list[Station]:
     """That a record is shown, how far, and what can be done with it."""
     if view.recorded is None:
         return []
-    shown, key = view.recorded, "shown_alone" if view.recorded.alone else "shown"
+    shown = view.recorded
+    key = "shown_alone" if shown.alone else "shown_lesson" if in_lesson else "shown"
     where = {"made": shown.made, "steps": shown.steps, "made_by": shown.made_by, "model": view.facts.title}
     return [Station("record", "", words("record").text(key, **where), "", "accent")]
 

@@ -61,6 +61,7 @@ class Page:
             title="Decodescope", analytics_enabled=False, fill_width=True, delete_cache=(600, 600)
         ) as self.blocks:
             self.visit = gr.State(Visit())
+            host.widget("skip", "skip", say.text("skip"), {"to": "right"})
             self.header = Header(model_title, offered)
             self.rail = rail.build("rail", say.text("rail"))
             with gr.Row(elem_id="main"):
@@ -79,7 +80,8 @@ class Page:
         say = words("page")
         gr.Markdown(f"## {say.text('conversation')}", elem_classes="panel-title")
         self.conversation = token_strip.build("conversation", say.text("conversation"))
-        rail.build("notice", say.text("notice"), variant="status")
+        host.widget("heard", "heard", say.text("heard"), {"of": "conversation"})
+        rail.build("notice", say.text("notice"), variant="status", live=True)
         self.message = gr.Textbox(
             placeholder=say.text("message"), lines=1, max_lines=6, show_label=False, elem_id="message",
             label=say.text("message_label"),

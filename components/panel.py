@@ -119,6 +119,7 @@ class Panel(Protocol):
     #: Optional `LOOKS_UP = True`: a field for text, whose words are "look_up" and "look_up_hint" in the copy. The text
     #: goes to the cursor's `query`, or to the field of the cursor that an optional `TYPED` names.
     #: Optional `ASKS: tuple[str, ...]`: probes run at the press of a button, whose words are "ask_<name>" in the copy.
+    #: Optional `idle(view)`: those of its `ASKS` that have nothing to do just now; their buttons are hidden.
     #: Optional `GRID = True`: the page adds the fields and the button of a grid.
 
     def stations(self, view: View) -> list[Station]:

@@ -25,7 +25,7 @@ class PanelColumn:
                 with gr.Tab(say.title, id=panel.STATION):
                     gr.Markdown(f"## {say.title}", elem_classes="panel-title")
                     gr.Markdown(say.intro, elem_classes="panel-intro")
-                    rail.build(f"{panel.STATION}-reason", words("page").text("notice"), variant="status")
+                    rail.build(f"{panel.STATION}-reason", words("page").text("notice"), variant="status", live=True)
                     with gr.Column(elem_id=f"{panel.STATION}-body"):
                         self._tools(panel)
                         self.parts[panel.STATION] = panel.build()

@@ -1,8 +1,9 @@
 // A plotly figure, redrawn in place; its colours are custom properties, read again when the theme changes.
 decodescope.views.chart_host = (root, send, options) => {
-  const { make, attribute, onTheme } = decodescope;
+  const { make, attribute, scrolls, onTheme } = decodescope;
   const plot = make("div", "plot");
   plot.setAttribute("role", "img");
+  const settle = scrolls(plot, plot, () => false);
   const fold = make("details", "numbers");
   const heading = make("summary");
   const numbers = make("div");
@@ -25,6 +26,7 @@ decodescope.views.chart_host = (root, send, options) => {
     layout.width = Math.max(plot.clientWidth, least);
     layout.uirevision ??= "keep";
     await Plotly.react(plot, data, layout, config);
+    settle();
     if (listening) return;
     listening = true;
     plot.on("plotly_click", ({ points: [point] }) => {

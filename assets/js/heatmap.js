@@ -1,6 +1,6 @@
 // A matrix of 8-bit values as a picture in the theme's ramp, with sparse axis labels and a read-out of one cell.
 decodescope.views.heatmap = (root, send) => {
-  const { make, attribute, unpack, onTheme } = decodescope;
+  const { make, attribute, unpack, room, onTheme } = decodescope;
   const frame = make("div", "heat");
   const scroll = make("div", "heat-scroll");
   const canvas = make("canvas", "heat-cells");
@@ -16,7 +16,10 @@ decodescope.views.heatmap = (root, send) => {
   const scale = make("canvas", "heat-scale");
   const [lowest, highest] = [make("span"), make("span")];
   canvas.tabIndex = 0;
-  canvas.setAttribute("role", "img");
+  canvas.setAttribute("role", "application"); // the arrow keys belong to it
+  attribute(readout, "aria-live", "off");
+  canvas.addEventListener("focus", () => attribute(readout, "aria-live", "polite"));
+  canvas.addEventListener("blur", () => attribute(readout, "aria-live", "off"));
   marks.append(canvas, bands, lettering, over, chosen);
   scroll.append(ys, marks, xs);
   foot.append(readout, lowest, scale, highest);
@@ -100,11 +103,11 @@ decodescope.views.heatmap = (root, send) => {
 
   function layOut() {
     if (!now || !frame.clientWidth) return;
-    const labelWidth = Math.min(120, 12 + 7 * Math.max(...now.y.map((label) => label.length), 1));
-    const room = frame.clientWidth - labelWidth - 2;
+    const labelWidth = Math.min(120, 12 + 7 * Math.max(...now.y.map(room), 1));
+    const free = frame.clientWidth - labelWidth - 2;
     const square = now.rows === now.columns && !now.texts;
     const widest = now.texts ? 110 : Math.min(square ? 480 / now.rows : 40, 40);
-    const wide = Math.max(Math.min(room / now.columns, widest), now.texts ? 62 : now.columns <= 64 ? 8 : 0);
+    const wide = Math.max(Math.min(free / now.columns, widest), now.texts ? 62 : now.columns <= 64 ? 8 : 0);
     const tall = now.texts ? 19 : square ? wide : Math.min(22, 480 / now.rows);
     lettering.style.gridTemplateColumns = `repeat(${now.columns}, ${wide}px)`;
     lettering.style.gridAutoRows = `${tall}px`;
@@ -112,7 +115,7 @@ decodescope.views.heatmap = (root, send) => {
     canvas.style.width = `${wide * now.columns}px`;
     canvas.style.height = `${tall * now.rows}px`;
     scroll.style.setProperty("--heat-labels", `${labelWidth}px`);
-    xs.style.height = `${Math.min(76, 14 + 7 * Math.max(...now.x.map((label) => label.length), 1))}px`;
+    xs.style.height = `${Math.min(76, 14 + 7 * Math.max(...now.x.map(room), 1))}px`;
     axis(ys, now.y, tall, 15, "top");
     axis(xs, now.x, wide, 15, "left");
     bands.hidden = !now.band;
@@ -121,8 +124,8 @@ decodescope.views.heatmap = (root, send) => {
   }
 
   // As many labels as fit, at even steps from the first.
-  function axis(node, labels, pitch, room, side) {
-    const every = Math.max(1, Math.ceil(room / pitch));
+  function axis(node, labels, pitch, each, side) {
+    const every = Math.max(1, Math.ceil(each / pitch));
     const shown = [];
     labels.forEach((label, index) => {
       if (index % every) return;

@@ -140,6 +140,28 @@ window.decodescope = (() => {
     else node.replaceChildren(...parts.map((part, index) => (index % 2 ? make("span", "ws", part) : part)).filter((part) => part));
   }
 
+  // How much room a text takes, in Latin letters: Chinese ones are twice as wide.
+  const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/g;
+  const room = (text) => text.length + (text.match(WIDE) || []).length;
+
+  // A box that has more than it shows is reached by Tab, so that the arrow keys scroll it; not where what is in it can be.
+  // Without `label` it keeps the role and the name that it has.
+  function scrolls(box, inside, reachable, label) {
+    const settle = () => {
+      const more = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+      const reach = more && !reachable();
+      attribute(box, "tabindex", reach ? "0" : null);
+      if (label) {
+        attribute(box, "role", reach ? "group" : null);
+        attribute(box, "aria-label", reach ? label() : null);
+      }
+    };
+    const watch = new ResizeObserver(settle);
+    watch.observe(box);
+    watch.observe(inside);
+    return settle;
+  }
+
   // Scroll `box`, and only it, so that `node` shows.
   function reveal(box, node) {
     const outer = box.getBoundingClientRect();
@@ -226,5 +248,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, make, attribute, unpack, list, tokenText, reveal, current, roving, onTheme };
+  return { views, mount, make, attribute, unpack, list, tokenText, room, scrolls, reveal, current, roving, onTheme };
 })();

@@ -10,6 +10,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return true;
   };
+  if (event.target.closest(".table-box, .plot") && /^(Arrow| |Home|End)/.test(event.key)) return; // they scroll
   if (event.key === "ArrowLeft") press("move-left");
   else if (event.key === "ArrowRight") press("move-right");
   else if (event.key === " " && !event.target.closest("button, summary, [role=button], [role=tab]")) press("run") || press("stop");

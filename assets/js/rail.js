@@ -8,6 +8,7 @@ decodescope.views.rail = (root, send, options) => {
   root.replaceChildren(row);
 
   if (status) {
+    row.setAttribute("role", options.live ? "status" : "group"); // what is live is read out when it changes
     const marks = { ok: "✓ ", warn: "✗ " };
     const entries = list(
       () => row.appendChild(make("span", "fact")),
@@ -15,7 +16,7 @@ decodescope.views.rail = (root, send, options) => {
         node.textContent = (marks[tone] || "") + [title, result].filter((part) => part).join(" ");
         node.dataset.tone = tone;
         attribute(node, "title", note);
-        attribute(node, "role", tone === "warn" ? "alert" : null);
+        attribute(node, "role", tone === "warn" && !options.live ? "alert" : null);
       },
     );
     return { rename, update: (value) => entries.update(value.stations) };
@@ -45,7 +46,12 @@ decodescope.views.rail = (root, send, options) => {
   const stations = within(line);
   const groups = [];
   const nodes = () => [stations, ...groups.map((one) => one.stations)].flatMap((one) => one.nodes);
-  const settle = roving(row, ".st", nodes, (node) => send({ id: node.dataset.id }));
+  // One stop of the Tab key a line, so that each can be scrolled by keys where it is wider than its box.
+  const pick = (node) => send({ id: node.dataset.id });
+  const settles = [
+    roving(line, ".st", () => stations.nodes, pick),
+    roving(slim, ".st", () => groups.flatMap((one) => one.stations.nodes), pick),
+  ];
   const named = (label) => {
     const group = slim.appendChild(make("div", "rail-group"));
     const name = group.appendChild(make("span", "rail-name", label));
@@ -69,7 +75,7 @@ decodescope.views.rail = (root, send, options) => {
       for (const node of nodes()) attribute(node, "aria-current", node === open ? "step" : null);
       if (open && value.active !== active) reveal(open.closest(".rail-line"), open);
       active = value.active;
-      settle(open);
+      settles.forEach((settle, index) => settle([line, slim][index].contains(open) ? open : null));
     },
   };
 };

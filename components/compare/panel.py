@@ -54,6 +54,10 @@ def render(view: View) -> list[Any]:
     ]
 
 
+def idle(view: View) -> tuple[str, ...]:
+    return () if view.branches else ASKS
+
+
 def unavailable(view: View) -> str | None:
     return words(STATION).text("unavailable") if view.rendered is None else None
 

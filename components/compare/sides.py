@@ -20,14 +20,15 @@ Asked = tuple[tuple[int, int], ...]
 BEFORE, AFTER = 3, 40  # steps shown around the first difference
 
 
-def sides_value(view: View, branch: Any) -> dict[str, Any]:
-    """The two runs as a table; a sentence where there is no branch, or no difference."""
+def sides_value(view: View, branch: Any) -> dict[str, Any] | None:
+    """The two runs as a table; a sentence where there is no difference, None where there is no branch."""
     assert view.trace is not None
     say = words("compare")
-    found = None if branch is None else parting(view.trace, branch.trace)
+    if branch is None:
+        return None
+    found = parting(view.trace, branch.trace)
     if found is None:
-        said = say.text("no_sides" if branch is None else "no_difference")
-        return table.value([Column(say.text("branches_two"))], [[Cell(said, "dim")]])
+        return table.value([Column(say.text("branches_two"))], [[Cell(say.text("no_difference"), "dim")]])
     ours, theirs = view.trace.steps(found.turn), branch.trace.steps(found.their_turn)
     last = max(len(ours), len(theirs))
     shown = range(max(0, found.step - BEFORE), min(last, found.step + AFTER))

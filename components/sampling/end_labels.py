@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.sampling.candidates import cut_stage, shown, token_label
-from components.sampling.line_style import BOTTOM, HEIGHT, TOP, across, color, height_of
+from components.sampling.line_style import BELOW, ROOM, across, color, height_of
 from components.spread import spread
 from components.units import probability_text
 from engine.trace import Stepped
@@ -77,10 +77,11 @@ def _labels(
     step: Stepped, indices: Sequence[int], stage: int, moved: int | None, *, top: float, side: int, cut: bool = False
 ) -> list[Label]:
     """Labels beside the ends of lines, moved apart where they would overlap."""
-    pixels = (HEIGHT - TOP - BOTTOM) / top
+    pixels = ROOM / top
     ends = [height_of(float(step.probabilities[stage, i])) * pixels for i in indices]
-    high = _below_survivors(step, stage, ends, pixels) if cut else HEIGHT - TOP - BOTTOM
-    places = spread(ends, CUT_GAP if cut else GAP, low=4, high=high)
+    gap, high = (CUT_GAP, _below_survivors(step, stage, ends, pixels)) if cut else (GAP, ROOM)
+    low = max(6 - BELOW, min(4, high - (len(ends) - 1) * gap))
+    places = spread(ends, gap, low=low, high=max(high, low))
     return [
         Label(
             text=f"✕ {token_label(step.candidate_bytes[i])}" if cut else end_label(step, i, stage),
@@ -102,8 +103,8 @@ def _below_survivors(step: Stepped, stage: int, ends: Sequence[float], pixels: f
     lines = [height_of(float(step.probabilities[at, i])) * pixels for i in going_on for at in (stage, stage + 1)]
     lowest = min(lines, default=math.inf)
     if max(ends) > lowest:
-        return HEIGHT - TOP - BOTTOM
-    return min(max(lowest - CUT_GAP + 2, 4 + (len(ends) - 1) * (CUT_GAP - 2)), HEIGHT - TOP - BOTTOM)
+        return ROOM
+    return min(max(lowest - CUT_GAP + 2, 6 - BELOW + (len(ends) - 1) * (CUT_GAP - 2)), ROOM)
 
 
 def _label_color(step: Stepped, index: int, moved: int | None) -> str:

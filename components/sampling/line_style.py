@@ -5,9 +5,12 @@ import math
 from components.sampling.candidates import chosen_index, cut_stage
 from engine.trace import Stepped
 
-HEIGHT = 390
+HEIGHT = 420
 TOP, BOTTOM = 62, 10
-
+#: Pixels under the probability 0, for the labels of cut lines that would lie on lines that go on.
+BELOW = 34
+#: Pixels from the probability 0 to the highest.
+ROOM = HEIGHT - TOP - BOTTOM - BELOW
 
 #: Room at both ends of the stage axis, in stages.
 ENDS = 0.02

@@ -7,7 +7,7 @@ from components.copy import words
 from components.drawing import SANS, Drawing, drawing
 from components.sampling.candidates import cut_stage, most_moved, shown, stage_label, token_label
 from components.sampling.end_labels import as_trace, end_label, end_labels, lead
-from components.sampling.line_style import BOTTOM, HEIGHT, TOP, color, height_of, stage_range, weight
+from components.sampling.line_style import BELOW, BOTTOM, HEIGHT, ROOM, TOP, color, height_of, stage_range, weight
 from components.units import probability_text
 from engine.trace import Stepped
 
@@ -33,7 +33,7 @@ def slope_figure(step: Stepped) -> Drawing:
         ],
         margin={"l": margin, "r": margin, "t": TOP, "b": BOTTOM},
         xaxis={"range": [*stage_range(last)], "visible": False, "fixedrange": True},
-        yaxis={"range": [0, top], "visible": False, "fixedrange": True},
+        yaxis={"range": [round(-BELOW / ROOM * top, 5), top], "visible": False, "fixedrange": True},
         dragmode=False,
         shapes=[
             *(_column(stage) for stage in range(last + 1)),
@@ -45,7 +45,7 @@ def slope_figure(step: Stepped) -> Drawing:
 
 def _column(stage: int) -> dict[str, Any]:
     return {
-        "type": "line", "x0": stage, "x1": stage, "y0": 0, "y1": 1, "yref": "paper", "layer": "below",
+        "type": "line", "x0": stage, "x1": stage, "y0": round(BELOW / (ROOM + BELOW), 4), "y1": 1, "yref": "paper", "layer": "below",
         "line": {"color": "var(--line)", "width": 1},
     }  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from components.copy import words
 from components.drawing import Drawing
 from components.widgets import host
 
@@ -23,7 +24,7 @@ def value(
     height: int,
     width: int = 0,
     numbers: dict[str, Any] | None = None,
-    title: str = "Numbers",
+    title: str = "",
 ) -> dict[str, Any]:
     r"""The chart.
 
@@ -34,7 +35,7 @@ def value(
         label: what a screen reader says in place of the picture.
         height: in pixels.
         width: the least width in pixels; on a narrower screen the chart scrolls inside its box.
-        numbers: a `table.value` folded under the chart, under the heading `title`.
+        numbers: a `table.value` folded under the chart, under the heading `title`, else "Numbers".
     """
     layout = figure["layout"] | {"height": height}
     return {
@@ -46,7 +47,7 @@ def value(
         "height": height,
         "width": width,
         "numbers": numbers,
-        "title": title,
+        "title": title or words("page").text("numbers"),
     }
 
 

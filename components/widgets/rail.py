@@ -22,9 +22,9 @@ class Station:
     tone: Tone = ""
 
 
-def build(elem_id: str, label: str, *, variant: Literal["rail", "status"] = "rail") -> gr.HTML:
-    """The component; its event `select` carries {"id": station id}."""
-    return host.widget("rail", elem_id, label, variant=variant)
+def build(elem_id: str, label: str, *, variant: Literal["rail", "status"] = "rail", live: bool = False) -> gr.HTML:
+    """The component; its event `select` carries {"id": station id}. A screen reader reads out what is `live`."""
+    return host.widget("rail", elem_id, label, variant=variant, live=live)
 
 
 def value(

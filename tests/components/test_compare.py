@@ -9,7 +9,7 @@ import pytest
 
 from components.compare.changes import changes
 from components.compare.grid import MARK, entropy_map, grid_table, marked_text
-from components.compare.panel import chosen, render, stations, unavailable
+from components.compare.panel import ASKS, chosen, idle, render, stations, unavailable
 from components.compare.parting import Parting, parting, recorded
 from components.compare.sides import sides_value
 from components.panel import View
@@ -173,9 +173,11 @@ def test_the_list_has_a_key_for_every_branch_and_none_for_the_run() -> None:
 def test_without_a_branch_or_a_grid_it_says_how_to_get_one() -> None:
     branches, sides, grid, entropies = render(view_with(HERE))
     assert "No branch yet" in cells(branches)[0][0]
-    assert "as soon as there is a branch" in cells(sides)[0][0]
+    assert sides is None
     assert "Press Grid" in cells(grid)[0][0]
     assert entropies is None
+    assert set(idle(view_with(HERE))) == set(ASKS)
+    assert idle(view_with(HERE, THERE)) == ()
     assert unavailable(view_with(HERE)) is None
     assert unavailable(View(HERE.facts, None, make_view(HERE).cursor)) is not None
 

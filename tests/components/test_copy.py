@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from components import copy
-from components.copy import parse, words, words_in
+from components.copy import listed, parse, sentences, speak, words, words_in
 
 COMPONENTS = Path(copy.__file__).parent
 ENGLISH = copy.FOLDER / "en"
@@ -143,3 +143,14 @@ def test_every_file_has_its_title_and_every_panel_says_what_is_seen(path):
     assert read.title
     assert read.intro or path.stem not in PANELS
     assert all(read.sections.values())
+
+
+def test_sentences_are_joined_as_their_language_does():
+    assert sentences("One.", None, "Two.", "") == "One. Two."
+    assert sentences("甲。", "乙。") == "甲。乙。"
+    assert sentences("p = 0.5", "乙。") == "p = 0.5 乙。"
+    assert sentences() == ""
+    assert listed(["a", "b"]) == "a; b"
+    speak("zh")
+    assert listed(["甲", "乙"]) == "甲；乙"
+    speak("en")

@@ -4,6 +4,8 @@ from concurrent.futures import Future
 
 import pytest
 
+from components.compose import form_values
+from components.copy import speak
 from components.desk import Desk
 from components.lesson_player import strip
 from components.lesson_player.library import RECORDS, Library, read, read_library, read_record
@@ -201,3 +203,25 @@ def test_a_mistake_in_another_language_s_file_takes_the_note_only(desk, visit, t
     assert note(visit)["away"] != ""
     visit.language = "en"
     assert note(visit)["away"] == ""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_link_made_in_a_lesson_opens_its_note(desk, visit, language):
+    visit.language = language
+    desk.open_lesson(visit, "paris", 3)
+    desk.link(visit, "", form_values(desk.view(visit).trace.experiment))
+    assert (visit.notice, bool(visit.shared)) == ("", True)
+    opened = desk.open("another", link=visit.shared)
+    assert (opened.notice, opened.language, opened.reading.lesson_id, opened.reading.note) == ("", language, "paris", 3)
+    assert (opened.station, opened.cursor) == (visit.station, visit.cursor)
+    assert opened.refill
+    speak("en")
+
+
+def test_a_link_to_a_lesson_that_is_not_here_says_so(desk, visit):
+    desk.open_lesson(visit, "paris")
+    visit.reading.lesson_id = "gone"
+    desk.link(visit, "", form_values(desk.view(visit).trace.experiment))
+    opened = desk.open("another", link=visit.shared)
+    assert "gone" in opened.notice
+    assert opened.reading is None

@@ -1,0 +1,122 @@
+"""For everybody: axe finds nothing of ours, keys reach and do everything, and a phone has room for fingers."""
+
+from collections.abc import Iterator
+
+from tests.e2e.accessibility import violations
+from tests.e2e.conftest import OpenApp
+from tests.e2e.visitor import Visitor, eventually
+
+SHARED = ("logits", "draw", "text")  # stations in one panel with their neighbours
+SHOWN = "#right :is(td, .t, .main-svg, [id$=-reason] .fact):visible"
+DARK = "dark => document.body.classList.toggle('dark', dark)"
+
+#: Visible controls that a finger would miss, with their sizes. Words in running text are as high as their line.
+SMALL = """() => [...document.querySelectorAll(
+    "button, [role=button], a, input, textarea, summary, table.pick tbody tr, #language label")]
+  .filter((node) => node.checkVisibility({ opacityProperty: true }) && !node.closest(".as-text, .keyboard-only"))
+  .filter((node) => !node.matches("input:is([type=checkbox], [type=file])"))
+  .map((node) => [node, node.getBoundingClientRect()])
+  .filter(([, { width, height }]) => height > 0 && (height < 31.9 || width < 31.9))
+  .map(([node, { width, height }]) => `${Math.round(width)} × ${Math.round(height)}: ${node.outerHTML.slice(0, 120)}`)"""
+
+#: Boxes that hold more than they show and that the keys cannot reach.
+UNREACHED = """() => [...document.querySelectorAll(".table-box, .plot, .heat-scroll, .rail-line, .strip-box")]
+  .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
+  .filter((box) => box.tabIndex < 0 && !box.querySelector("[tabindex='0']")).map((box) => box.outerHTML.slice(0, 120))"""
+
+
+def each_panel(page: Visitor) -> Iterator[str]:
+    """Open one panel after the other; its station each time."""
+    for station in page.stations:
+        if station not in SHARED:
+            page.open(station)
+            page.page.wait_for_selector(SHOWN)
+            yield station
+
+
+def test_axe_finds_nothing_of_ours_in_light_and_dark(visit: OpenApp) -> None:
+    page = visit(width=1280, height=800)
+    found = {"first screen": violations(page.page)}
+    page.press("record-menu > button")
+    page.page.wait_for_selector("#record-save")
+    found["record menu"] = violations(page.page, "#header")
+    page.page.keyboard.press("Escape")
+    page.run()
+    page.control("mistake")  # opens all that is folded away
+    found["conversation and settings"] = violations(page.page, "#left", "#status")
+    for station in each_panel(page):
+        found[station] = violations(page.page, "#right")
+        page.page.evaluate(DARK, True)
+        found[f"{station}, dark"] = violations(page.page, "#right", rules=["color-contrast"])
+        page.page.evaluate(DARK, False)
+    assert {where: what for where, what in found.items() if what} == {}
+
+
+def test_axe_finds_nothing_of_ours_on_a_phone_in_chinese(visit: OpenApp) -> None:
+    page = visit(width=390, height=844, dark=True, locale="zh-CN")
+    eventually(lambda: page.page.evaluate("document.documentElement.lang") == "zh", "Chinese")
+    found = {"first screen": violations(page.page)}
+    page.press("record-menu > button")
+    page.page.wait_for_selector("#record-save")
+    found["record menu"] = violations(page.page, "#header")
+    page.press("lessons")
+    page.page.wait_for_selector("#lesson .lesson-card")
+    found["lessons"] = violations(page.page, "#lesson")
+    page.page.click('#lesson .lesson-card[data-id="paris"]')
+    page.page.click("#lesson .lesson-note [data-do=reveal]")
+    eventually(lambda: page.shows("#lesson .lesson-answer"), "the answer")
+    found["a lesson, over its record"] = violations(page.page)
+    page.page.click("#lesson .lesson-note [data-do=close]")
+    assert {where: what for where, what in found.items() if what} == {}
+
+
+def test_a_phone_has_room_for_fingers_and_nothing_scrolls_out_of_reach(visit: OpenApp) -> None:
+    page = visit(width=390, height=844)
+    assert page.page.locator("#header").bounding_box()["height"] < 100  # two rows
+    page.run()
+    page.control("mistake")
+    small, unreached = {}, {}
+    for station in each_panel(page):
+        page.page.wait_for_timeout(50)
+        small[station], unreached[station] = page.page.evaluate(SMALL), page.page.evaluate(UNREACHED)
+        assert page.page.evaluate("document.documentElement.scrollWidth") == 390, station
+    assert {where: what for where, what in small.items() if what} == {}
+    assert {where: what for where, what in unreached.items() if what} == {}
+
+
+def test_keys_alone_open_the_menu_the_lessons_and_a_panel(visit: OpenApp) -> None:
+    page = visit()
+    keys, focused = page.page.keyboard, "document.activeElement.id"
+    keys.press("Tab")
+    assert page.page.evaluate("document.activeElement.className") == "skip"
+    keys.press("Enter")
+    assert page.page.evaluate(focused) == "right"
+    page.page.focus("#record-menu > button")
+    keys.press("Enter")
+    page.page.wait_for_selector("#record-save")
+    assert page.page.get_attribute("#record-menu > button", "aria-expanded") == "true"
+    keys.press("Tab")
+    assert page.page.evaluate("document.activeElement.closest('#record-menu') !== null")
+    keys.press("Escape")
+    page.page.wait_for_selector("#record-save", state="hidden")
+    assert page.page.get_attribute("#record-menu > button", "aria-expanded") == "false"
+    assert page.page.evaluate("document.activeElement.parentElement.id") == "record-menu"
+    page.page.focus("#lessons")
+    keys.press("Enter")
+    page.page.wait_for_selector("#lesson .lesson-card")
+    keys.press("Escape")
+    page.page.wait_for_selector("#lesson .lesson", state="hidden")
+    assert page.page.evaluate(focused) == "lessons"
+    page.page.focus("#rail .rail-line .st[tabindex='0']")
+    keys.press("ArrowRight")
+    keys.press("Enter")
+    page.page.wait_for_selector('#rail .st[data-id="tokens"][aria-current]')
+
+
+def test_new_words_are_said_once_they_are_all_there(visit: OpenApp) -> None:
+    page = visit()
+    page.page.wait_for_timeout(1000)  # nothing is said of what was there
+    assert page.texts("#heard [role=status]") == [""]
+    page.run()
+    answer = page.texts("#conversation .strip")[-1]
+    eventually(lambda: page.texts("#heard [role=status]") == [answer], "the words of the answer")
