@@ -37,14 +37,10 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
     trouble += [Station("said", "", visit.said, "", "accent")] if visit.said else []
-<<<<<<< HEAD
-    trouble += recorded_notice(view)
     alone = view.recorded is not None and view.recorded.alone
-=======
     # A lesson's strip has a button of its own that leaves the record.
     in_lesson = visit.reading is not None and visit.reading.lesson_id is not None and not visit.reading.listing
     trouble += recorded_notice(view, in_lesson=in_lesson)
->>>>>>> reach
     reason = panel.unavailable(view)
     # The panel first: what its probes give is at hand then for the rail and the checks.
     try:
@@ -75,11 +71,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         hidden={
             f"{panel.STATION}-body": bool(reason),
             "save-edit": visit.editing is None,
-<<<<<<< HEAD
-            "run-live": view.recorded is None or alone,
-=======
-            "run-live": view.recorded is None or view.recorded.alone or in_lesson,
->>>>>>> reach
+            "run-live": view.recorded is None or alone or in_lesson,
         }
         | {f"ask-{name}": name in idle for name in getattr(panel, "ASKS", ())}
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
