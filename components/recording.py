@@ -12,7 +12,7 @@ from engine.answers.refusal import Refusal
 from engine.experiment import ExperimentError
 from engine.questions import Question, questions, wanted
 from engine.record import Answered, Record
-from engine.refusals import Busy, NothingStarted, Refused, SessionGone
+from engine.refusals import Busy, NoGpu, NothingStarted, Refused, SessionGone
 from engine.trace import Event, Trace
 
 #: Steps whose inside one record made here may hold.
@@ -70,7 +70,7 @@ class Recording(ABC):
         """What a probe gives; that it has a reason to give nothing is remembered too."""
         try:
             return self._found(visit, name, branch, arguments)
-        except (Busy, NothingStarted, SessionGone):
+        except (Busy, NoGpu, NothingStarted, SessionGone):  # of this moment, and not of the run
             raise
         except (ExperimentError, Refused) as refused:
             if branch is None and not (visit.playing or visit.keeping):

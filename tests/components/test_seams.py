@@ -9,6 +9,7 @@ from components.lesson_player.library import read_library
 from components.page import Page
 from engine.catalog import load_catalog
 from engine.playback import Playback
+from engine.record import Record
 from tests.components.replays import finished, form, replaying, saved
 
 
@@ -75,3 +76,12 @@ def test_where_no_model_is_a_broken_record_gives_way_to_the_program_s(live, monk
     page.frame(visit)
     assert "contradicts itself" in visit.notice
     assert visit.playing.playback.record is own
+
+
+def test_a_session_put_away_while_a_record_is_looked_at_is_not_missed(live):
+    visit = finished(live)
+    live.play(visit, Record(saved(live, visit).trace))
+    live.runtime.close(visit.session_id)
+    found = live.view(visit).probe("residual", turn=0, position=3)
+    assert found.position == 3
+    assert visit.playing is not None
