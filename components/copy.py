@@ -13,7 +13,7 @@ The text stays plain: it reaches the page as text nodes.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +27,9 @@ LANGUAGES = {"en": "English", "zh": "中文"}
 DEFAULT = "en"
 
 _spoken = ContextVar("spoken", default=DEFAULT)
+
+#: After one of these no space is written: the sign fills its square.
+FULL_STOPS = "。！？；："
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -62,6 +65,14 @@ def spoken() -> str:
 def words(station: str) -> Words:
     """The words of a station in the spoken language. Raises as `words_in` does."""
     return words_in(_spoken.get(), station)
+
+
+def flowing(sentences: Iterable[str]) -> str:
+    """Sentences one after the other, without the empty ones: no space stands after a Chinese full stop."""
+    text = ""
+    for sentence in filter(None, sentences):
+        text += sentence if not text or text[-1] in FULL_STOPS else f" {sentence}"
+    return text
 
 
 @cache

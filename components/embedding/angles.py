@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from components.copy import words
+from components.copy import flowing, words
 from components.drawing import Drawing, drawing
 from components.inside import cursor_at
 from components.panel import View
@@ -37,7 +37,7 @@ def angles_note(found: Rotary, layer: int) -> dict[str, Any]:
         _slow(found, shown),
     ]
     notes = [
-        Group([], note=" ".join(filter(None, parts)), as_text=True),
+        Group([], note=flowing(parts), as_text=True),
         Group([], label=say.text("picture_title"), note=say.text("picture"), as_text=True),
     ]
     if len(found.turnings) > 1:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from components.copy import words
+from components.copy import flowing, words
 from components.embedding.row import cosine_cell, name_cell, row_name, token_name
 from components.in_words import in_words, translated
 from components.panel import View
@@ -53,7 +53,7 @@ def sums_note(found: Arithmetic | str) -> dict[str, Any]:
         say.text("sums_left_out", terms=left_out),
         _alone(found, best),
     ]
-    return token_strip.value([Group([], label=formula_text(found), note=" ".join(filter(None, told)), as_text=True)])
+    return token_strip.value([Group([], label=formula_text(found), note=flowing(told), as_text=True)])
 
 
 def sums_value(found: Arithmetic) -> dict[str, Any]:

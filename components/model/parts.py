@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.copy import words
+from components.copy import flowing, words
 from components.drawing import Drawing, drawing
 from components.units import bytes_text
 from components.widgets import table, token_strip
@@ -30,7 +30,7 @@ def where_note(found: Model, tied: bool) -> dict[str, Any]:
         say.text("where_tied") if tied else "",
         say.text(equal, counted=found.counted, parameters=found.parameters),
     ]
-    return token_strip.value([Group([], note=" ".join(filter(None, sentences)), as_text=True)])
+    return token_strip.value([Group([], note=flowing(sentences), as_text=True)])
 
 
 def areas_figure(found: Model, height: int) -> Drawing:

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.copy import words
+from components.copy import flowing, words
 from components.heading import titled
 from components.panel import View
 from components.prompt.compare import Answer, answer_of, compare_value
@@ -177,7 +177,7 @@ def parts_value(rendered: Rendered, parts: Sequence[Part], trace: Trace, *, posi
         _marks(rendered, obeyed=trace.experiment.obey_marks_in_content),
     ]
     return table.value(
-        columns, rows, selected=selected, caption=" ".join(sentences), key=[{"position": p} for p in keys]
+        columns, rows, selected=selected, caption=flowing(sentences), key=[{"position": p} for p in keys]
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from components.copy import words
+from components.copy import flowing, words
 from components.visible import visible_bytes
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
@@ -41,7 +41,7 @@ def mask_values(
         sentences.append(say.text("mask_gone", last=gone - 1))
     if (rows, columns) != (end - first, end):
         sentences.append(say.text("mask_cut", rows=rows, columns=columns, all_rows=end - first, all_columns=end))
-    remark = token_strip.value([Group([], note=" ".join(sentences), as_text=True)])
+    remark = token_strip.value([Group([], note=flowing(sentences), as_text=True)])
     picture = heatmap.value(
         matrix,
         x=[_label(p, data[p]) for p in range(left, right)],

@@ -14,12 +14,14 @@ BASELINE = Path(__file__).with_name("stock_violations.yaml")
 #: What a chart is drawn with is left out: to a reader the chart is one picture with a name.
 RUN = """async ([within, rules, known]) => {
   const context = { include: within.map((part) => [part]), exclude: [["svg.main-svg"]] };
-  const options = { resultTypes: ["violations"], ...(rules.length ? { runOnly: { type: "rule", values: rules } } : {}) };
+  const only = rules.length ? { runOnly: { type: "rule", values: rules } } : {};
+  const options = { resultTypes: ["violations"], ...only };
   const { violations } = await axe.run(context, options);
   const all = violations.flatMap(({ id, help, nodes }) => nodes.map((node) => ({ id, help, ...node })));
   const stock = ({ id, target }) =>
     known.some(({ rule, selector }) => rule === id && document.querySelector(target.at(-1))?.matches(selector));
-  return all.filter((one) => !stock(one)).map(({ id, help, target, failureSummary }) => `${id}: ${target} (${help}; ${failureSummary})`);
+  const told = ({ id, help, target, failureSummary }) => `${id}: ${target} (${help}; ${failureSummary})`;
+  return all.filter((one) => !stock(one)).map(told);
 }"""
 
 
