@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from components import copy
-from components.copy import parse, words, words_in
+from components.copy import flowing, parse, words, words_in
 
 COMPONENTS = Path(copy.__file__).parent
 ENGLISH = copy.FOLDER / "en"
@@ -143,3 +143,9 @@ def test_every_file_has_its_title_and_every_panel_says_what_is_seen(path):
     assert read.title
     assert read.intro or path.stem not in PANELS
     assert all(read.sections.values())
+
+
+def test_sentences_are_parted_by_a_space_where_the_full_stop_has_none_of_its_own() -> None:
+    assert flowing(["One.", "", "Two."]) == "One. Two."
+    assert flowing(["第一句。", "第二句 p < .001。", "", "Third."]) == "第一句。第二句 p < .001。Third."
+    assert flowing(["37 + 8 = 45", "下一句。"]) == "37 + 8 = 45 下一句。"
