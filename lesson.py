@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from components.desk import Desk
 from components.lesson_player.library import read
 from components.lesson_player.rehearsal import rehearse
-from components.lesson_player.scene import tokens_made
+from components.lesson_player.scene import cursor, tokens_made
 from engine.catalog import Catalog, ModelError, load_catalog
 from engine.claims import Finding, find
 from engine.claims_on_record import find_on_record
@@ -22,7 +22,8 @@ from engine.commands.reading import BAD_INPUT, FAILED_RUN, OneLineParser, one_li
 from engine.experiment import ExperimentError
 from engine.lesson_text import fill
 from engine.lessons import FOLDER, Lesson, LessonError, lesson_files
-from engine.record import record_from_bytes, record_to_bytes
+from engine.playback import Playback
+from engine.record import Record, record_from_bytes, record_to_bytes
 from engine.refusals import Refused
 from engine.settings import Settings
 
@@ -81,9 +82,23 @@ def check(flags: argparse.Namespace, catalog: Catalog) -> int:
                 found = find(lesson.claims, run.whole, run.ask)
             else:
                 assert recorded is not None
+                check_places(lesson, recorded)
                 found = find_on_record(lesson.claims, recorded)
             failed |= not tell(lesson, found, texts=flags.texts)
     return FAILED_RUN if failed else 0
+
+
+def check_places(lesson: Lesson, recorded: Record) -> None:
+    """Raise `LessonError` where the record is of another experiment, or a note looks at what it does not have."""
+    if recorded.trace.experiment != lesson.written.experiment:
+        raise LessonError(
+            f"{lesson.name}: experiment: its record is of another; make it anew: python lesson.py record {lesson.file}"
+        )
+    for number, note in enumerate(lesson.written.notes, 1):
+        try:
+            cursor(Playback(recorded).trace_at(tokens_made(recorded.trace, note.cursor)), note.cursor)
+        except LessonError as error:
+            raise LessonError(f"{lesson.name}: note {number}: {error}") from None
 
 
 def rehearsed(lessons: Sequence[Lesson], flags: argparse.Namespace, catalog: Catalog) -> "NotedRun":

@@ -46,13 +46,15 @@ class Choosing(ABC):
 
     def waiting(self, language: str) -> Iterator[str]:
         """How far the first model has come, in that language, each time that changes, until it is here."""
-        speak(language)
         if self.hand is None:
             if not self.ready:
+                speak(language)
                 yield words("page").text("loading")
             return
         held = self.hand.begin(self.hand.started)
-        yield from _told(held)
+        for progress in _changes(held):
+            speak(language)  # each step of a generator may be in another context
+            yield loading_text(held.entry.title, progress)
 
     def choose_model(self, visit: Visit, model_id: str, form: dict[str, Any]) -> Iterator[None]:
         """Load the model where it is not here, and begin anew on it; yields when there is more to tell.
@@ -65,10 +67,14 @@ class Choosing(ABC):
                 visit.loading = ""
                 return
             held = self.hand.begin(model_id)
-            for visit.loading in _told(held):
-                yield
+            for progress in _changes(held):
                 if visit.wanted != model_id:
                     return
+                speak(visit.language)
+                visit.loading = loading_text(held.entry.title, progress)
+                yield
+            if visit.wanted != model_id:
+                return
             visit.loading = ""
             facts = held.runtime.facts
             # A model without a chat template is given the bare question; one that has one gets its template back.
@@ -84,14 +90,14 @@ class Choosing(ABC):
             visit.loading = ""
 
 
-def _told(held: "Held") -> Iterator[str]:
-    """What is said of a model on its way, each time it changes, until it is decided."""
-    said = ""
+def _changes(held: "Held") -> "Iterator[Progress]":
+    """How far a model on its way has come, each time that changes, until it is decided."""
+    seen = None
     while not held.wait(LOOK_EVERY):
-        now = loading_text(held.entry.title, held.progress)
-        if now != said:
+        now = held.progress
+        if now != seen:
             yield now
-        said = now
+        seen = now
 
 
 def loading_text(title: str, progress: "Progress") -> str:

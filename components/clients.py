@@ -25,8 +25,13 @@ class Clients:
         """A run of this client, for the time of the `with` block. Raises `Refused` beyond its share."""
         with self._lock:
             if self._under_way[client] >= self._share:
-                sentence = "this address has {count} runs under way, which is the most; wait for one to end"
-                raise Refused(said("client_busy", sentence, count=self._share))
+                raise Refused(
+                    said(
+                        "client_busy",
+                        "this address has {count} runs under way, which is the most; wait for one to end",
+                        count=self._share,
+                    )
+                )
             self._under_way[client] += 1
         try:
             yield

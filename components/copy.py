@@ -28,8 +28,10 @@ DEFAULT = "en"
 
 _spoken = ContextVar("spoken", default=DEFAULT)
 
-#: After one of these no space is written: the sign fills its square.
-FULL_STOPS = "。！？；："
+#: After these a Chinese sentence or clause goes on without a space.
+_CLOSING = tuple("。！？；：，")
+#: Between the items of a list.
+_BETWEEN = {"en": "; ", "zh": "；"}
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -67,12 +69,17 @@ def words(station: str) -> Words:
     return words_in(_spoken.get(), station)
 
 
-def flowing(sentences: Iterable[str]) -> str:
-    """Sentences one after the other, without the empty ones: no space stands after a Chinese full stop."""
+def sentences(*parts: str | None) -> str:
+    """One text of several sentences; None and empty ones are left out."""
     text = ""
-    for sentence in filter(None, sentences):
-        text += sentence if not text or text[-1] in FULL_STOPS else f" {sentence}"
+    for part in filter(None, parts):
+        text += part if not text or text.endswith(_CLOSING) else f" {part}"
     return text
+
+
+def listed(items: Iterable[str]) -> str:
+    """Items one after the other, parted as the spoken language does."""
+    return _BETWEEN[_spoken.get()].join(items)
 
 
 @cache

@@ -39,7 +39,7 @@ REMEMBERED = 16
 OF_A_STEP_MADE = frozenset({"distribution"})
 
 
-class Desk(Branching, Choosing, Player, Recording, Sharing, Teaching):
+class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
     """The intents of `components.intents.Intents` over one runtime; the visit says whose session is meant."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Desk(Branching, Choosing, Player, Recording, Sharing, Teaching):
             if self._record:
                 self.play(visit, self._record)
             self.reopen(visit)
-        visit.notice = visit.notice or refused
+        visit.notice = refused or visit.notice
         return visit
 
     def view(self, visit: Visit) -> View:

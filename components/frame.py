@@ -8,6 +8,7 @@ import gradio as gr
 from components.checks import checks
 from components.copy import speak, words
 from components.heading import heading_of
+from components.in_words import in_words
 from components.lesson_player import strip
 from components.panel import Panel, View
 from components.panels import CHAT, INSIDE, TOKEN
@@ -36,6 +37,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     if visit.editing is not None:
         trouble.append(Station("editing", "", words("page").text("editing", number=visit.editing + 1), "", "accent"))
     trouble += [Station("said", "", visit.said, "", "accent")] if visit.said else []
+    alone = view.recorded is not None and view.recorded.alone
     # A lesson's strip has a button of its own that leaves the record.
     in_lesson = visit.reading is not None and visit.reading.lesson_id is not None and not visit.reading.listing
     trouble += recorded_notice(view, in_lesson=in_lesson)
@@ -44,7 +46,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
     try:
         drawn = {} if reason else _drawn(panel, view, parts[panel.STATION])
     except (ExperimentError, Refused) as refused:
-        drawn, reason = {}, str(refused)
+        drawn, reason = {}, in_words(refused)
     everywhere = {
         "rail": rail.value(
             _stations(TOKEN, view),
@@ -54,7 +56,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
                 (words("page").text("rail_chat"), _stations(CHAT, view)),
             ],
         ),
-        strip.STRIP: strip.value(visit),
+        strip.STRIP: strip.value(visit, alone=alone),
         "notice": rail.value(trouble),
         "conversation": token_strip.value(conversation(view), selected=selected(view)),
         "timeline": token_strip.value(timeline(view), selected=selected(view), legend=legend(view)),
@@ -69,7 +71,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         hidden={
             f"{panel.STATION}-body": bool(reason),
             "save-edit": visit.editing is None,
-            "run-live": view.recorded is None or view.recorded.alone or in_lesson,
+            "run-live": view.recorded is None or alone or in_lesson,
         }
         | {f"ask-{name}": name in idle for name in getattr(panel, "ASKS", ())}
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},

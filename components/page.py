@@ -1,7 +1,4 @@
-"""The page: header, rail, the conversation at the left, the panel of the chosen station at the right, the footer.
-
-It turns what a person does into calls of `Intents` and what those answer into new values for the visible parts.
-"""
+"""What happens on the page: what a person does becomes a call of `Intents`, and what that answers new values."""
 
 import functools
 import logging
@@ -12,97 +9,44 @@ import gradio as gr
 
 from components import language, model_choice, relabel
 from components.compose import form_values
-from components.copy import DEFAULT, LANGUAGES, speak, words
+from components.copy import DEFAULT, LANGUAGES, speak
 from components.frame import frame
-from components.header import Header
 from components.intents import Intents
-from components.lesson_player import strip, wiring
+from components.layout import Layout
+from components.lesson_player import wiring
 from components.panel import Panel
-from components.panel_column import PanelColumn
 from components.panels import PANELS
-from components.settings_form import SettingsForm
 from components.sharing import button as sharing
 from components.telling import say_to
 from components.visit import Visit
-from components.widgets import host, rail, token_strip
+from components.widgets import host, rail
 from components.widgets.rail import Station
 from engine.experiment import Experiment
 
 log = logging.getLogger(__name__)
-
 
 #: Events that may wait for the model at once, and pages that may open at once; the server has 40 threads in all.
 OPENING_EVENTS = 6
 HEAVY_EVENTS = 24
 
 
-class Page:
-    """Builds the components and wires every event; `blocks` is what is launched."""
-
-    blocks: gr.Blocks
+class Page(Layout):
+    """Wires every event of the layout; `blocks` is what is launched."""
 
     def __init__(
-        self,
-        intents: Intents,
-        default: Experiment,
-        model_title: str,
-        offered: Sequence[tuple[str, str]] = (),
-        *,
-        spoken: str = DEFAULT,
+        self, intents: Intents, default: Experiment, model_title: str, offered: Sequence[tuple[str, str]] = ()
     ) -> None:
-        """A page whose labels are in the language `spoken`; the one that is served, in the first, knows the others."""
         self.intents = intents
-        others = [name for name in LANGUAGES if name != DEFAULT] if spoken == DEFAULT else []
-        layouts: dict[str, gr.Blocks] = {
-            name: Page(intents, default, model_title, offered, spoken=name).blocks for name in others
-        }
-        speak(spoken)
-        say = words("page")
-        with gr.Blocks(
-            title="Decodescope", analytics_enabled=False, fill_width=True, delete_cache=(600, 600)
-        ) as self.blocks:
-            self.visit = gr.State(Visit())
-            host.widget("skip", "skip", say.text("skip"), {"to": "right"})
-            self.header = Header(model_title, offered)
-            self.rail = rail.build("rail", say.text("rail"))
-            with gr.Row(elem_id="main"):
-                with gr.Column(elem_id="left", elem_classes="pane"):
-                    self._left(default)
-                with gr.Column(elem_id="right", elem_classes="pane"):
-                    self.lesson = strip.build()
-                    self.panels = PanelColumn()
-            rail.build("status", say.text("status"), variant="status")
-            self.feed = host.feed("feed", say.text("feed"))
-            self.names = relabel.build()
-            self.labels = relabel.Labels(self.blocks, layouts)
+        # Labels of the further languages are read off layouts that nobody serves.
+        others = {}
+        for name in [name for name in LANGUAGES if name != DEFAULT]:
+            speak(name)
+            others[name] = Layout(default, model_title, offered).blocks
+        speak(DEFAULT)
+        super().__init__(default, model_title, offered)
+        with self.blocks:
+            self.labels = relabel.Labels(self.blocks, others)
             self._wire()
-
-    def _left(self, default: Experiment) -> None:
-        say = words("page")
-        gr.Markdown(f"## {say.text('conversation')}", elem_classes="panel-title")
-        self.conversation = token_strip.build("conversation", say.text("conversation"))
-        host.widget("heard", "heard", say.text("heard"), {"of": "conversation"})
-        rail.build("notice", say.text("notice"), variant="status", live=True)
-        self.message = gr.Textbox(
-            placeholder=say.text("message"), lines=1, max_lines=6, show_label=False, elem_id="message",
-            label=say.text("message_label"),
-        )  # fmt: skip
-        with gr.Row(elem_classes="go"):
-            self.step = gr.Button(say.text("step"), elem_id="step")
-            self.run = gr.Button(say.text("run"), elem_id="run", variant="primary")
-            self.stop = gr.Button(say.text("stop"), elem_id="stop")
-            self.back = gr.Button(say.text("back"), elem_id="back")
-            self.new = gr.Button(say.text("new"), elem_id="new")
-            self.edit = gr.Button(say.text("edit"), elem_id="edit")
-            self.save_edit = gr.Button(say.text("save_edit"), elem_id="save-edit", variant="primary")
-            self.run_live = gr.Button(words("record").text("run_live"), elem_id="run-live", variant="primary")
-        gr.Markdown(f"## {say.text('timeline')}", elem_classes="panel-title")
-        self.timeline = token_strip.build("timeline", say.text("timeline"))
-        self.form = SettingsForm(default).build()
-        # Hands for the keyboard: the arrow keys press these, Tab does not reach them.
-        with gr.Row(elem_classes="keyboard-only"):
-            self.left = gr.Button(say.text("left"), elem_id="move-left")
-            self.right = gr.Button(say.text("right"), elem_id="move-right")
 
     def frame(self, visit: Visit) -> dict[str, Any]:
         """The feed's value: everything in sight, anew. A record that cannot be shown is closed."""
@@ -112,7 +56,8 @@ class Page:
             if visit.playing is None:
                 raise
             log.exception("a record cannot be shown")
-            visit.playing, visit.said, visit.notice = None, "", words("record").text("broken")
+            self.intents.close_record(visit)
+            visit.said, visit.notice = "", say_to(visit, "record").text("broken")
         return frame(self.intents.view(visit), visit, self.panels.parts, self.owner[visit.station])
 
     @functools.cached_property

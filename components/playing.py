@@ -15,7 +15,7 @@ from components.visit import Visit
 from engine.experiment import Experiment
 from engine.playback import NotRecorded, Playback, WithoutModel, same_model
 from engine.record import Record
-from engine.refusals import Refused
+from engine.refusals import Refused, SessionGone
 from engine.trace import Trace
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class Playing:
 class Player(ABC):
     """The part of the desk that shows records."""
 
+    _record: Record | None  # what a page of a program without a model shows
+
     @property
     @abstractmethod
     def runtime(self) -> "Runtime | ManyRuntimes": ...
@@ -80,6 +82,15 @@ class Player(ABC):
         visit.grid, visit.editing, visit.notice, visit.refill = None, None, "", True
         visit.cursor = replace(visit.cursor, layer=0, head=0, branch=None)
         visit.looked.clear()
+        self._forget(visit)
+
+    def close_record(self, visit: Visit) -> None:
+        """In sight again is the visitor's own run; where no model is, the record that the program was given."""
+        playing = visit.playing
+        if self._record is not None and playing is not None and playing.playback.record is not self._record:
+            self.play(visit, self._record)
+            return
+        visit.playing, visit.refill = None, True
         self._forget(visit)
 
     @told
@@ -113,10 +124,19 @@ class Player(ABC):
         try:
             return playing.playback.probe(playing.made, name, **arguments)
         except NotRecorded as missing:
-            if self.with_model and same_model(playing.playback.facts, self.runtime.facts_of(visit.session_id)):
-                return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
+            if self._made_here(visit, playing):
+                try:
+                    return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
+                except SessionGone:  # while the record was looked at; any other session will do
+                    self.reopen(visit)
+                if self._made_here(visit, playing):
+                    return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
             key = "later" if missing.later else "not_recorded"
             raise Refused(words("record").text(key, probe=name)) from None
+
+    def _made_here(self, visit: Visit, playing: Playing) -> bool:
+        """True where the visit's model is the very one of the record."""
+        return self.with_model and same_model(playing.playback.facts, self.runtime.facts_of(visit.session_id))
 
     def walks(self, visit: Visit, message: str, form: dict[str, Any]) -> bool:
         """True where Step or Run goes on in a record: nothing is said, and the form shows the record's settings."""

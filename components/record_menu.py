@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import gradio as gr
 
 from components.copy import words
+from components.in_words import in_words
+from components.telling import say_to
 from components.units import bytes_text
 from components.visit import Visit
 from engine.experiment import ExperimentError
@@ -32,6 +34,7 @@ class Records(Protocol):
 
     def record(self, visit: Visit, steps: str = "") -> Iterator[Record | None]: ...
     def play(self, visit: Visit, record: Record, *, made: int | None = None) -> None: ...
+    def close_record(self, visit: Visit) -> None: ...
 
 
 class RecordMenu:
@@ -71,7 +74,7 @@ class RecordMenu:
 
         def save(now: Visit, steps: str) -> Iterator[list[Any]]:
             if now.running or now.keeping:
-                now.notice = words("record").text("one_at_a_time")
+                now.notice = say_to(now, "record").text("one_at_a_time")
                 yield ["", show(now)]
                 return
             try:
@@ -83,13 +86,13 @@ class RecordMenu:
 
         def opened(now: Visit, data: bytes | None) -> dict[str, Any]:
             if now.running or now.keeping:
-                now.notice = words("record").text("one_at_a_time")
+                now.notice = say_to(now, "record").text("one_at_a_time")
             else:
                 now.notice = now.said = ""
                 try:
                     desk.play(now, record_from_bytes(data or b""))
                 except ExperimentError as error:
-                    now.notice = words("record").text("refused", reason=str(error))
+                    now.notice = say_to(now, "record").text("refused", reason=in_words(error))
             return show(now)
 
         saved = self.save.click(save, [visit, self.steps], [self.sent, feed], **options)
@@ -101,7 +104,7 @@ class RecordMenu:
 
 def _file(visit: Visit, record: Record) -> str:
     """The file's name and its bytes as base64; "" where it is too large, which the visit's notice then says."""
-    data, say = record_to_bytes(record), words("record")
+    data, say = record_to_bytes(record), say_to(visit, "record")
     if len(data) > MAX_FILE_BYTES:
         visit.notice = say.text("too_large", size=len(data), most=MAX_FILE_BYTES)
         return ""

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from components.copy import words
+from components.copy import speak, words
 from components.telling import telling
 from components.visit import Visit
 from engine.answers.refusal import Refusal
 from engine.experiment import ExperimentError
 from engine.questions import Question, questions, wanted
 from engine.record import Answered, Record
-from engine.refusals import Busy, NothingStarted, Refused, SessionGone
-from engine.trace import Trace
+from engine.refusals import Busy, NoGpu, NothingStarted, Refused, SessionGone
+from engine.trace import Event, Trace
 
 #: Steps whose inside one record made here may hold.
 MAX_STEPS = 12
@@ -46,8 +46,11 @@ class Recording(ABC):
             asked = _questions(visit, trace, steps)
             visit.keeping, answers, results = True, [], dict(visit.results)
             for done, (name, arguments) in enumerate(asked):
+                speak(visit.language)  # each step of a generator may be in another context
                 if not visit.keeping:
                     raise Refused(words("record").text("stopped"))
+                if _moment(self._trace(visit)) is not _moment(trace):
+                    raise Refused(words("record").text("changed"))
                 if done % 8 == 0:
                     visit.said = words("record").text("keeping", done=done, all=len(asked))
                     yield None
@@ -61,13 +64,13 @@ class Recording(ABC):
         visit.looked.pop(looked.key, None)
         while len(visit.looked) >= MAX_LOOKED:
             visit.looked.pop(next(iter(visit.looked)), None)
-        visit.looked[looked.key] = (len(self._trace(visit).events), looked)
+        visit.looked[looked.key] = (_moment(self._trace(visit)), looked)
 
     def _noted(self, visit: Visit, name: str, branch: int | None, arguments: dict[str, Any]) -> Any:
         """What a probe gives; that it has a reason to give nothing is remembered too."""
         try:
             return self._found(visit, name, branch, arguments)
-        except (Busy, NothingStarted, SessionGone):
+        except (Busy, NoGpu, NothingStarted, SessionGone):  # of this moment, and not of the run
             raise
         except (ExperimentError, Refused) as refused:
             if branch is None and not (visit.playing or visit.keeping):
@@ -77,13 +80,18 @@ class Recording(ABC):
     def _kept(self, visit: Visit, trace: Trace, name: str, arguments: dict[str, Any]) -> list[Answered]:
         """The answer as the run stands now; none where there is none any more."""
         asked = Answered(name, arguments, None)
-        events, looked = visit.looked.get(asked.key, (None, asked))
-        if events == len(trace.events):
+        moment, looked = visit.looked.get(asked.key, (None, asked))
+        if moment is _moment(trace):
             return [looked]
         try:
             return [replace(asked, result=self._probe(visit, name, **arguments))]
         except (ExperimentError, Refused):
             return []
+
+
+def _moment(trace: Trace) -> Event | None:
+    """What happened last: the same object for as long as the run neither goes on nor takes another way."""
+    return trace.events[-1] if trace.events else None
 
 
 def _questions(visit: Visit, trace: Trace, steps: str) -> tuple[Question, ...]:

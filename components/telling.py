@@ -53,7 +53,7 @@ def telling(desk: Reopens, visit: Visit) -> Iterator[None]:
         visit.notice = say_to(visit).text("crashed", kind=type(error).__name__)
 
 
-def say_to(visit: Visit) -> Words:
-    """The page's words for the visit. Between two steps of a generator the context may have become another."""
+def say_to(visit: Visit, station: str = "page") -> Words:
+    """Words for the visit. Between two steps of a generator the context may have become another."""
     speak(visit.language)
-    return words("page")
+    return words(station)

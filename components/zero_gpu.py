@@ -11,7 +11,7 @@ import gradio as gr
 import httpx
 
 from components.copy import words
-from engine.refusals import Refused
+from engine.refusals import NoGpu
 
 #: Of the lender's error titles, the section that tells what they mean for the visitor.
 BY_TITLE = {
@@ -30,7 +30,7 @@ OF_EXAMPLES = "Try re-running outside of examples"
 
 
 def lent(decorator: Callable[..., Any]) -> Callable[..., Any]:
-    """The decorator, whose functions raise `Refused` where the GPU cannot be had or was taken away."""
+    """The decorator, whose functions raise `NoGpu` where the GPU cannot be had or was taken away."""
 
     def gpu(*, duration: Callable[..., int]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def decorate(task: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,13 +58,13 @@ def lent(decorator: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Turn what the lender raises inside into `Refused`. What goes wrong in a call comes as its `gr.Error` too."""
+    """Turn what the lender raises inside into `NoGpu`. What goes wrong in a call comes as its `gr.Error` too."""
     try:
         yield
     except gr.Error as error:
-        raise Refused(_said(str(getattr(error, "title", "")), str(error.message))) from error
+        raise NoGpu(_said(str(getattr(error, "title", "")), str(error.message))) from error
     except (RuntimeError, OSError, Empty, httpx.HTTPError) as error:
-        raise Refused(_said("ZeroGPU client error", type(error).__name__)) from error
+        raise NoGpu(_said("ZeroGPU client error", type(error).__name__)) from error
 
 
 def _said(title: str, message: str) -> str:

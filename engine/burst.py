@@ -49,7 +49,7 @@ class Failure:
     def of(cls, error: ExperimentError | Refused | NoCandidate) -> "Failure":
         if isinstance(error, ExperimentError):
             return cls(error.message, error.path)
-        return cls(str(error), "step" if isinstance(error, NoCandidate) else None)
+        return cls(error.args[0], "step" if isinstance(error, NoCandidate) else None)
 
     def error(self) -> ExperimentError | Refused:
         """The exception again."""

@@ -18,7 +18,8 @@ from engine.experiment import Experiment
 from engine.model import LoadedModel
 from engine.prefix_registry import VisitorPrefixes
 from engine.probes.grid import Grid
-from engine.refusals import Refused
+from engine.refusals import Busy
+from engine.said import said
 from engine.sessions import Session, Work
 from engine.trace import Event, Trace
 from engine.trace_check import check_ids
@@ -34,7 +35,7 @@ FEW_SECONDS = 10
 #: To take the weights to the GPU and to end in good order.
 MARGIN = 10
 
-WAITS = "this panel asks the model, which is busy with the run; it is drawn when the run has ended"
+WAITS = said("burst_waits", "this panel asks the model, which is busy with the run; it is drawn when the run has ended")
 
 
 class Gpu(Protocol):
@@ -98,7 +99,7 @@ class Bursts:
     ) -> tuple[dict[str, Any], Any]:
         assert isinstance(conversation, BurstConversation)
         if conversation.under_way:
-            raise Refused(WAITS)
+            raise Busy(WAITS)
         found = self._probe(conversation.trace, name, dict(arguments), conversation.foreign, checked)
         if isinstance(found, far.Failure):
             raise found.error()

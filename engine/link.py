@@ -78,7 +78,8 @@ def link_to_text(link: Link) -> str:
             "",
             said(
                 "link_values",
-                "a link holds at most {limit:,} values, this experiment has {count:,}; save the run as a record instead",
+                "a link holds at most {limit:,} values, this experiment has {count:,}; "
+                "save the run as a record instead",
                 limit=MAX_VALUES,
                 count=_values(data),
             ),
@@ -89,7 +90,8 @@ def link_to_text(link: Link) -> str:
             "",
             said(
                 "link_characters",
-                "a link has at most {limit:,} characters, this one would have {count:,}; save the run as a record instead",
+                "a link has at most {limit:,} characters, this one would have {count:,}; "
+                "save the run as a record instead",
                 limit=MAX_CHARACTERS,
                 count=len(linked),
             ),

@@ -98,6 +98,8 @@ def _check(value: Any, facts: ModelFacts, length: int, sizes: dict[str, int], pa
             wanted = known.get(letter, sizes.setdefault(letter, size))
             if size != wanted:
                 raise ExperimentError(f"{path}.{name}", f"{wanted} entries are wanted, got {size}")
+    if getattr(value, "layer_count", facts.layers) != facts.layers:
+        raise ExperimentError(f"{path}.layer_count", f"this model has {facts.layers} layers")
     for names, count in ((LAYERS, facts.layers), (HEADS, facts.heads), (PLACES, length)):
         for name in names:
             number = getattr(value, name, None)

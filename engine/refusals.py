@@ -18,6 +18,10 @@ class Busy(Refused):
     """A run is in the way: this session's own, or too many of other visitors."""
 
 
+class NoGpu(Refused):
+    """The GPU that is lent could not be had, or was taken back; a moment later it may be there."""
+
+
 class NothingStarted(Refused):
     """The session has no conversation yet."""
 

@@ -12,6 +12,9 @@ from engine.truncated import Truncated
 #: What is known of each forward.
 FED = frozenset({"input_ids", "attention_mask", "position_ids", "logits", "keys", "values"})
 
+#: Layers, and heads of a layer, at most: pages count through them. The largest models have some hundred.
+MOST_PARTS = 1_000
+
 
 def check_order(trace: Trace) -> None:
     """Raise `ExperimentError` where turns and steps do not follow one another."""
@@ -61,6 +64,8 @@ def check_whole(trace: Trace) -> None:
     sizes = (facts.layers, facts.heads, facts.kv_heads, facts.head_dim, facts.hidden_size, facts.vocab_rows)
     if min(*sizes, facts.context, facts.itemsize) < 1 or facts.layers != len(facts.layer_kinds):
         raise ExperimentError("facts", "these sizes are those of no model")
+    if max(facts.layers, facts.heads) > MOST_PARTS:
+        raise ExperimentError("facts", f"a model here has at most {MOST_PARTS:,} layers, and heads in each")
     if facts.heads % facts.kv_heads:
         raise ExperimentError("facts", "heads do not share key/value heads evenly")
     check_order(trace)

@@ -110,6 +110,22 @@ def test_a_claim_that_does_not_hold_is_told_and_fails_the_command(example, embed
     assert "note 1 FAIL tokens is 38: 37" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ("cursor: {step: 5}", "cursor: {step: 50}", "note 2: cursor.step: there is no step 50; turn 0 has 8 tokens"),
+        ("max_new_tokens: 8", "max_new_tokens: 7", "experiment: its record is of another; make it anew: "),
+    ],
+)
+def test_a_record_that_is_older_than_its_lesson_is_refused(example, embedded, monkeypatch, capsys, was, now, said):
+    monkeypatch.setattr("engine.commands.run.load", lambda *asked: embedded)
+    assert tool.main(["record", str(example)]) == 0
+    assert was in EXAMPLE[1]
+    example.write_text(EXAMPLE[1].replace(was, now), "utf-8")
+    assert tool.main(["check", str(example)]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_mistake_is_told_as_the_document_says(example, capsys):
     example.write_text(EXAMPLE[1].replace("cursor: {step: 5}", "cursor: {stepp: 5}"), "utf-8")
     assert tool.main(["record", str(example)]) == 2

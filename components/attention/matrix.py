@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from components.attention.seen import ask, place
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.panel import View
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
@@ -50,7 +50,7 @@ def matrix_values(view: View, matrix: AttentionMatrix | None, tokens: Sequence[b
         keys={"fed": ("row", matrix.first)},
         root=True,
     )
-    return [_remark(flowing(said)), picture]
+    return [_remark(sentences(*said)), picture]
 
 
 def _remark(text: str) -> dict[str, Any]:

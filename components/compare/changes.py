@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from components.compose import transcript
-from components.copy import words
+from components.copy import listed, words
 from components.visible import visible, visible_bytes
 from engine.experiment import Experiment
 from engine.trace import Trace
@@ -20,7 +20,7 @@ def changes(there: Trace, here: Trace) -> str:
         *_settings(there.experiment, here.experiment),
         _token(there, here),
     ]
-    return "; ".join(part for part in parts if part) or say.text("change_none")
+    return listed(filter(None, parts)) or say.text("change_none")
 
 
 def _message(there: Trace, here: Trace) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from components.copy import flowing, words
+from components.copy import listed, sentences, words
 from components.drawing import Drawing, drawing
 from components.inside import cursor_at
 from components.panel import View
@@ -37,11 +37,11 @@ def angles_note(found: Rotary, layer: int) -> dict[str, Any]:
         _slow(found, shown),
     ]
     notes = [
-        Group([], note=flowing(parts), as_text=True),
+        Group([], note=sentences(*parts), as_text=True),
         Group([], label=say.text("picture_title"), note=say.text("picture"), as_text=True),
     ]
     if len(found.turnings) > 1:
-        kinds = "; ".join(
+        kinds = listed(
             say.text("rotary_kind", kind=name(one), layers=_ranges(one.layers), theta=one.theta or 0)
             for one in found.turnings
         )

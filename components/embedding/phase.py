@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from components.copy import words
+from components.copy import sentences, words
 from components.inside import bytes_at
 from components.panel import View
 from components.visible import visible_bytes
@@ -24,7 +24,7 @@ def phase_note(found: RelativePhase, view: View) -> dict[str, Any]:
     result = say.text("phase_said", within=found.within, between=found.between)
     return token_strip.value(
         [
-            Group([], label=say.text("phase_title", **here), note=f"{which} {own}", as_text=True),
+            Group([], label=say.text("phase_title", **here), note=sentences(which, own), as_text=True),
             Group([], label=say.text("phase_result"), note=result, as_text=True),
         ]
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.units import bytes_text
 from components.visible import visible_bytes
 from components.widgets import table, token_strip
@@ -33,7 +33,7 @@ def row_note(found: Embedding) -> dict[str, Any]:
     )
     empty = say.text("row_empty", count=found.empty_rows) if found.empty_rows else ""
     notes = [
-        (say.text("row_title", row=found.token_id, norm=found.norm), flowing((place, empty))),
+        (say.text("row_title", row=found.token_id, norm=found.norm), sentences(place, empty)),
         _tied(found),
         _scaled(found),
     ]

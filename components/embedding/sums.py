@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import listed, sentences, words
 from components.embedding.row import cosine_cell, name_cell, row_name, token_name
 from components.in_words import in_words, translated
 from components.panel import View
@@ -44,7 +44,7 @@ def sums_note(found: Arithmetic | str) -> dict[str, Any]:
     if not len(found.token_ids):
         return token_strip.value([Group([], label=formula_text(found), note=say.text("sums_empty"), as_text=True)])
     best = row_name(found.token_bytes[0], int(found.token_ids[0]))
-    left_out = "; ".join(
+    left_out = listed(
         say.text("sums_term", token=token_name(term.token_bytes), cosine=term.cosine, rank=term.rank)
         for term in found.terms
     )
@@ -53,7 +53,7 @@ def sums_note(found: Arithmetic | str) -> dict[str, Any]:
         say.text("sums_left_out", terms=left_out),
         _alone(found, best),
     ]
-    return token_strip.value([Group([], label=formula_text(found), note=flowing(told), as_text=True)])
+    return token_strip.value([Group([], label=formula_text(found), note=sentences(*told), as_text=True)])
 
 
 def sums_value(found: Arithmetic) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _alone(found: Arithmetic, best: str) -> str:
     if len(found.terms) == 1:
         return ""
     say = words("embedding")
-    places = "; ".join(
+    places = listed(
         say.text("sums_place", place=int(found.near_terms[0, column]), token=token_name(term.token_bytes))
         for column, term in _added(found)
     )

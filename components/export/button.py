@@ -10,6 +10,7 @@ import gradio as gr
 from components.copy import words
 from components.export.recorded import html_page
 from components.record_menu import DOWNLOAD, RecordMenu, Records
+from components.telling import say_to
 from components.units import bytes_text
 from components.visit import Visit
 from engine.record import Record
@@ -37,7 +38,7 @@ class PageButton:
 
         def make(now: Visit, steps: str) -> Iterator[list[Any]]:
             if now.running or now.keeping:
-                now.notice = words("record").text("one_at_a_time")
+                now.notice = say_to(now, "record").text("one_at_a_time")
                 yield ["", show(now)]
                 return
             try:
@@ -45,7 +46,7 @@ class PageButton:
                     if record is None:
                         yield ["", show(now)]
                         continue
-                    now.said = words("record_page").text("making")
+                    now.said = say_to(now, "record_page").text("making")
                     yield ["", show(now)]
                     yield [_file(now, record), show(now)]
             finally:  # also where the page closes
@@ -69,6 +70,6 @@ def _records(desk: Records, visit: Visit, steps: str) -> Iterator[Record | None]
 def _file(visit: Visit, record: Record) -> str:
     """The file's name and its bytes as base64."""
     data = html_page(record, visit.language).encode("utf-8")
-    visit.said = words("record_page").text("made", size=bytes_text(len(data)))
+    visit.said = say_to(visit, "record_page").text("made", size=bytes_text(len(data)))
     moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return f"run-{moment}.html\n{base64.b64encode(data).decode('ascii')}"

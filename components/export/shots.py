@@ -9,6 +9,7 @@ from components.copy import words
 from components.export.pieces import deflated_size, pack_columns
 from components.export.places import Look, Place, looked
 from components.frame import legend, selected
+from components.in_words import in_words
 from components.panel import Panel, Probe, View
 from components.panels import CHAT, INSIDE, TOKEN
 from components.status import failure
@@ -130,7 +131,7 @@ def _draw(panel: Panel, view: View, listening: _Listening | None, widgets: Seque
         if reason is None:
             return dict(zip(widgets, panel.render(view), strict=True))
     except (ExperimentError, Refused) as refused:
-        reason = str(refused)
+        reason = in_words(refused)
     return {f"{panel.STATION}-reason": rail.value([Station("", "", reason)])}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.heading import titled
 from components.kv_cache.growth import HEIGHT, growth_figure, growth_numbers
 from components.kv_cache.tables import formula_table, layers_table, models_table, uncached_table
@@ -79,7 +79,7 @@ def notes(view: View, step: Stepped) -> list[Group]:
     count = say.text("count", prompt=step.position - step.step, sampled=step.step + 1, fed=step.position, **chosen)
     gone = step.position - step.kv_tokens
     if gone > 0 and view.trace.experiment.context.strategy == "sliding_window":
-        count = flowing((count, say.text("count_gone", gone=gone, kv_tokens=step.kv_tokens)))
+        count = sentences(count, say.text("count_gone", gone=gone, kv_tokens=step.kv_tokens))
     return [
         Group((), label=say.text("fed_title", step=step.step), note=fed, as_text=True),
         Group(

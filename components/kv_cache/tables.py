@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.panel import View
 from components.units import bytes_text, seconds_text
 from components.widgets import table
@@ -108,7 +108,7 @@ def formula_text(facts: ModelFacts, step: Stepped) -> str:
     )
     if "sliding" not in facts.layer_kinds or facts.sliding_window is None:
         return text
-    return flowing((text, say.text("formula_sliding", held=facts.sliding_window - 1)))
+    return sentences(text, say.text("formula_sliding", held=facts.sliding_window - 1))
 
 
 def models_table(view: View, step: Stepped) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def uncached_table(found: Any) -> dict[str, Any]:
     key = "uncached_same" if found.same_best else "uncached_other"
     caption = say.text(key, step=found.step, difference=found.max_difference)
     if found.max_difference < ROUNDING:
-        caption = flowing((caption, say.text("uncached_rounding")))
+        caption = sentences(caption, say.text("uncached_rounding"))
     return table.value(columns, rows, caption=caption)
 
 

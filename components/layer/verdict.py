@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.layer.figures import difference_text
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
@@ -39,7 +39,7 @@ def verdict_value(found: LayerAt) -> dict[str, Any]:
     ]
     if found.dtype != "float32":
         notes.append(say.text("roundings", dtype=found.dtype, expected=expected))
-    groups = [Group([], label=sentence, note=flowing(notes), as_text=True)]
+    groups = [Group([], label=sentence, note=sentences(*notes), as_text=True)]
     if found.heads != found.kv_heads:
         group = found.heads // found.kv_heads
         title = say.text("shared_title", heads=found.heads, kv_heads=found.kv_heads)

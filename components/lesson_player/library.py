@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from components.compose import TOOLS
 from components.lesson_player.places import PANEL_OF
@@ -12,14 +13,19 @@ from engine.claims_on_record import find_on_record
 from engine.lessons import FOLDER, Lesson, LessonError, Shelf, lesson_files, read_lesson
 from engine.record import Record, record_from_bytes
 
-#: Records kept in memory; one of a short run takes a few megabytes there.
+#: Records kept in memory beside those that somebody plays; one of a short run takes a few megabytes there.
 RECORDS = 8
+
+_played: WeakValueDictionary[Path, Record] = WeakValueDictionary()
 
 
 @lru_cache(RECORDS)
 def read_record(file: Path) -> Record:
-    """The record in a file. Raises `ExperimentError`, OSError."""
-    return record_from_bytes(file.read_bytes())
+    """The record in a file, the same object for as long as anybody has it. Raises `ExperimentError`, OSError."""
+    record = _played.get(file)
+    if record is None:
+        record = _played[file] = record_from_bytes(file.read_bytes())
+    return record
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +36,7 @@ class Library:
     _values: dict[Lesson, Mapping[str, Any]] = field(default_factory=dict)
 
     def record(self, lesson: Lesson) -> Record:
-        """The lesson's run; the same object for as long as it is kept. Raises `ExperimentError`, OSError."""
+        """The lesson's run; the same object for as long as anybody plays it. Raises `ExperimentError`, OSError."""
         return read_record(lesson.record)
 
     def values(self, lesson: Lesson) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """What the lesson strip shows: the list of lessons, or the note that is played."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import gradio as gr
@@ -10,8 +11,9 @@ from components.lesson_player.places import station_of
 from components.lesson_player.scene import cursor, tokens_made
 from components.visit import Visit
 from components.widgets import host
+from engine.experiment import ExperimentError
 from engine.lesson_text import fill
-from engine.lessons import Lesson
+from engine.lessons import Lesson, LessonError
 
 STRIP = "lesson"
 
@@ -21,14 +23,17 @@ def build() -> gr.HTML:
     return host.widget("lesson", STRIP, words("lesson").text("label"))
 
 
-def value(visit: Visit) -> dict[str, Any]:
-    """The strip's value: the list or the note, and neither where no lesson is open."""
+def value(visit: Visit, *, alone: bool = False) -> dict[str, Any]:
+    """The strip's value: the list or the note, and neither where no lesson is open.
+
+    `alone` says that no model is there to run it on.
+    """
     reading = visit.reading
     lesson = reading.lesson(visit.language) if reading else None
     listing = reading is not None and reading.listing
     return {
         "list": _list(reading, visit.language) if reading and listing else None,
-        "note": _note(visit, reading, lesson) if reading and lesson and not listing else None,
+        "note": _note(visit, reading, lesson, alone) if reading and lesson and not listing else None,
     }
 
 
@@ -53,11 +58,11 @@ def _list(reading: Reading, language: str) -> dict[str, Any]:
     }
 
 
-def _note(visit: Visit, reading: Reading, lesson: Lesson) -> dict[str, Any]:
+def _note(visit: Visit, reading: Reading, lesson: Lesson, alone: bool) -> dict[str, Any]:
     say, notes = words("lesson"), lesson.written.notes
     number = min(reading.note, len(notes) - 1)
     note, last = notes[number], number == len(notes) - 1
-    values = reading.library.values(lesson)
+    values = _values(reading, lesson)
     shown = bool(note.answer) and reading.revealed
     return {
         "key": f"{lesson.language}/{lesson.id}/{number}",
@@ -75,26 +80,36 @@ def _note(visit: Visit, reading: Reading, lesson: Lesson) -> dict[str, Any]:
         "list": say.text("list"),
         "close": say.text("close"),
         "away": say.text("away") if away(visit, reading, lesson) else "",
-        "live": say.text("live") if visit.playing is not None else "",
+        "live": say.text("live") if visit.playing is not None and not alone else "",
         "live_hint": say.text("live_hint"),
         "said": "" if visit.playing is not None else say.text("live_now"),
     }
 
 
 def away(visit: Visit, reading: Reading, lesson: Lesson) -> bool:
-    """True where something else is in sight than the note points at."""
+    """True where something else is in sight than the note points at, or where that cannot be shown."""
     note = lesson.written.notes[min(reading.note, len(lesson.written.notes) - 1)]
     playing = visit.playing
     if playing is None or visit.station != station_of(note.panel):
         return True
-    record = reading.library.record(lesson)
-    if playing.playback.record is not record or playing.made != tokens_made(record.trace, note.cursor):
+    try:
+        record = reading.library.record(lesson)
+        if playing.playback.record is not record or playing.made != tokens_made(record.trace, note.cursor):
+            return True
+        wanted = cursor(playing.trace, note.cursor)
+    except (LessonError, ExperimentError, OSError):  # of another language, whose file is not in order
         return True
-    wanted = cursor(playing.trace, note.cursor)
     return any(
         getattr(visit.cursor, name) != getattr(wanted, name)
         for name in ("position", "layer", "head", "figure", "operation", "query", "formula")
     )
+
+
+def _values(reading: Reading, lesson: Lesson) -> Mapping[str, Any]:
+    try:
+        return reading.library.values(lesson)
+    except (ExperimentError, OSError):  # of another language, whose record is not there
+        return {}
 
 
 def _paragraphs(text: str, found: Any) -> list[str]:

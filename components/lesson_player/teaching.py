@@ -27,6 +27,8 @@ class Teaching(ABC):
     @abstractmethod
     def play(self, visit: Visit, record: "Record", *, made: int | None = None) -> None: ...
     @abstractmethod
+    def close_record(self, visit: Visit) -> None: ...
+    @abstractmethod
     def run_live(self, visit: Visit) -> None: ...
     @abstractmethod
     def stop(self, visit: Visit) -> None: ...
@@ -104,8 +106,7 @@ class Teaching(ABC):
             self.ask(visit, probe)
 
     def _leave(self, visit: Visit) -> None:
-        """Close the lesson and its record; the visitor's own run is in sight again."""
+        """Close the lesson and its record."""
         visit.reading = None
         if visit.playing is not None:
-            visit.playing, visit.refill = None, True
-            self._forget(visit)
+            self.close_record(visit)

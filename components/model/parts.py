@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import listed, sentences, words
 from components.drawing import Drawing, drawing
 from components.units import bytes_text
 from components.widgets import table, token_strip
@@ -25,12 +25,12 @@ def where_note(found: Model, tied: bool) -> dict[str, Any]:
     shares["embedding"] = found.numbers("embedding") / total
     equal = "where_equal" if found.counted == found.parameters else "where_unlike"
     texts = {name: share_text(share) for name, share in {**shares, "rest": 1 - sum(shares.values())}.items()}
-    sentences = [
+    told = [
         say.text("where_said", **texts),
         say.text("where_tied") if tied else "",
         say.text(equal, counted=found.counted, parameters=found.parameters),
     ]
-    return token_strip.value([Group([], note=flowing(sentences), as_text=True)])
+    return token_strip.value([Group([], note=sentences(*told), as_text=True)])
 
 
 def areas_figure(found: Model, height: int) -> Drawing:
@@ -107,7 +107,7 @@ def parts_value(found: Model, tied: bool) -> dict[str, Any]:
         say.text("bytes_by_type", dtype=dtype, numbers=numbers, bytes=bytes_text(size))
         for dtype, (numbers, size) in sizes.items()
     ]
-    return table.value(columns, rows, caption="; ".join(said))
+    return table.value(columns, rows, caption=listed(said))
 
 
 def share_text(share: float) -> str:

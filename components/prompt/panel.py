@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.heading import titled
 from components.panel import View
 from components.prompt.compare import Answer, answer_of, compare_value
@@ -171,14 +171,12 @@ def parts_value(rendered: Rendered, parts: Sequence[Part], trace: Trace, *, posi
         ),
         None,
     )
-    sentences = [
+    told = [
         _share(parts, total),
         *([say.text("share_tokenizer", count=outside)] if outside else []),
         _marks(rendered, obeyed=trace.experiment.obey_marks_in_content),
     ]
-    return table.value(
-        columns, rows, selected=selected, caption=flowing(sentences), key=[{"position": p} for p in keys]
-    )
+    return table.value(columns, rows, selected=selected, caption=sentences(*told), key=[{"position": p} for p in keys])
 
 
 def _answers(trace: Trace, view: View) -> tuple[Answer | None, Answer | None]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.drawing import Drawing, drawing
 from components.visible import visible_bytes
 from components.widgets import table, token_strip
@@ -30,7 +30,7 @@ def shares_note(residual: Residual) -> dict[str, Any]:
     moved = say.text(f"moved_{part}", layer=layer, share=share)
     total = say.text("shares_sum", total=residual.uncapped, **sums)
     capped = "" if residual.softcap is None else say.text("shares_cap", cap=residual.softcap, logit=residual.logit)
-    return token_strip.value([Group([], label=moved, note=flowing((text, total, capped)), as_text=True)])
+    return token_strip.value([Group([], label=moved, note=sentences(text, total, capped), as_text=True)])
 
 
 def strongest(residual: Residual) -> tuple[str, int, float]:

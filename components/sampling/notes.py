@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from components.copy import flowing, words
+from components.copy import listed, sentences, words
 from components.panel import View
 from components.sampling.candidates import rank_text, stage_label, stage_name, token_label
 from components.sampling.repetition import Hit, penalty_hits, repeated_ngrams
@@ -44,9 +44,10 @@ def places_text(hit: Hit) -> str:
     parts = []
     for origin, positions in hit.places.items():
         shown = ", ".join(map(str, positions[:MAX_POSITIONS]))
-        more = say.text("and_more", count=len(positions) - MAX_POSITIONS) if len(positions) > MAX_POSITIONS else ""
-        parts.append(say.text("place", part=say.text(f"part_{origin}"), positions=shown + more))
-    return "; ".join(parts)
+        if len(positions) > MAX_POSITIONS:
+            shown = say.text("and_more", shown=shown, count=len(positions) - MAX_POSITIONS)
+        parts.append(say.text("place", part=say.text(f"part_{origin}"), positions=shown))
+    return listed(parts)
 
 
 def telling_hit(hits: Sequence[Hit]) -> Hit:
@@ -60,7 +61,7 @@ def _forced(step: Stepped) -> list[tuple[str, str]]:
     say = words("sampling")
     text = say.text("forced", token=visible_bytes(step.token_bytes))
     if step.draw and step.draw.drawn_id != step.token_id:
-        text = flowing((text, say.text("forced_over", token=token_text(step, step.draw.drawn_id))))
+        text = sentences(text, say.text("forced_over", token=token_text(step, step.draw.drawn_id)))
     return [(say.text("forced_title"), text)]
 
 
@@ -78,9 +79,9 @@ def _race(step: Stepped, *, seed: int) -> str:
         "race", token=token_text(step, step.draw.drawn_id), time=step.draw.race_time, u=step.draw.u, seed=seed
     )
     if step.draw.runner_up_id is None or step.draw.runner_up_time is None:
-        return flowing((race, say.text("race_alone")))
+        return sentences(race, say.text("race_alone"))
     second = token_text(step, step.draw.runner_up_id)
-    return flowing((race, say.text("race_second", token=second, time=step.draw.runner_up_time)))
+    return sentences(race, say.text("race_second", token=second, time=step.draw.runner_up_time))
 
 
 def _penalty(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> list[tuple[str, str]]:
@@ -104,7 +105,7 @@ def _penalty(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> lis
         after=hit.logit_after,
     )
     early = say.text("penalty_early") if "default_system" in hit.places else ""
-    return [(heading, f"{text} {early}".strip())]
+    return [(heading, sentences(text, early))]
 
 
 def _ngrams(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> list[tuple[str, str]]:
@@ -146,7 +147,7 @@ def _eos(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> list[tu
     hits = penalty_hits(rendered, steps, step)
     hit = next((hit for hit in hits if step.candidate_ids[hit.index] == eos.token_id), None)
     if hit is not None:
-        text = flowing((text, say.text("eos_penalised", places=places_text(hit))))
+        text = sentences(text, say.text("eos_penalised", places=places_text(hit)))
     return [(say.text("eos_cut_title"), text)]
 
 
@@ -157,10 +158,10 @@ def _order(view: View, step: Stepped) -> list[tuple[str, str]]:
     sampling = view.trace.experiment.sampling
     chain = say.text("order", chain=" → ".join(stage_label(stage) for stage in step.stages))
     if not isinstance(sampling.order, str):
-        return [(say.text("order_title"), flowing((chain, say.text("order_own"))))]
+        return [(say.text("order_title"), sentences(chain, say.text("order_own")))]
     other = "transformers" if sampling.order == "llama.cpp" else "llama"
     effect = say.text(_effect({stage.name for stage in step.stages}, sampling.temperature, other))
-    return [(say.text("order_title"), flowing((chain, say.text(f"order_{other}", effect=effect))))]
+    return [(say.text("order_title"), sentences(chain, say.text(f"order_{other}", effect=effect)))]
 
 
 def _effect(on: set[str], temperature: float, other: str) -> str:

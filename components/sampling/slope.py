@@ -45,8 +45,9 @@ def slope_figure(step: Stepped) -> Drawing:
 
 def _column(stage: int) -> dict[str, Any]:
     return {
-        "type": "line", "x0": stage, "x1": stage, "y0": round(BELOW / (ROOM + BELOW), 4), "y1": 1, "yref": "paper",
-        "layer": "below", "line": {"color": "var(--line)", "width": 1},
+        "type": "line", "x0": stage, "x1": stage, "layer": "below",
+        "y0": round(BELOW / (ROOM + BELOW), 4), "y1": 1, "yref": "paper",
+        "line": {"color": "var(--line)", "width": 1},
     }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from components.compose import TOOLS
-from components.copy import LANGUAGES, words
+from components.copy import LANGUAGES, speak, words
 from components.next_run import NextRun
 from components.panel import View
 from components.sharing.place import look, looked_at, step_looked_at
@@ -27,12 +27,17 @@ class Sharing(ABC):
     @property
     @abstractmethod
     def runtime(self) -> "Runtime | ManyRuntimes": ...
+    @property
+    @abstractmethod
+    def with_model(self) -> bool: ...
     @abstractmethod
     def view(self, visit: Visit) -> View: ...
     @abstractmethod
     def reopen(self, visit: Visit) -> None: ...
     @abstractmethod
     def next_run(self, visit: Visit, message: str, form: dict[str, Any]) -> NextRun: ...
+    @abstractmethod
+    def open_lesson(self, visit: Visit, lesson_id: str, note: int = 0) -> None: ...
     @abstractmethod
     def _forget(self, visit: Visit) -> None: ...
 
@@ -51,8 +56,16 @@ class Sharing(ABC):
         with telling(self, visit):
             models = {*self.runtime.offered, *self.runtime.catalog.loadable_ids}
             link = link_from_text(text, models=models, tools=TOOLS)
-            visit.session_id = self.runtime.open(visit.session_id or None)
-            self.open_link(visit, link)
+            if link.language in LANGUAGES:
+                visit.language = link.language
+                speak(visit.language)
+            if link.lesson is None:
+                visit.session_id = self.runtime.open(visit.session_id or None)
+                self.open_link(visit, link)
+            else:
+                if self.with_model:
+                    self.reopen(visit)  # what is there once the lesson is closed
+                self.open_lesson(visit, link.lesson, link.note or 0)
         return not visit.notice
 
     def open_link(self, visit: Visit, link: Link) -> None:
@@ -64,8 +77,6 @@ class Sharing(ABC):
         if wanted not in offered:
             raise Refused(words("sharing").text("other_model", wanted=wanted, loaded=", ".join(offered)))
         self.runtime.start(visit.session_id, link.experiment)
-        if link.language in LANGUAGES:
-            visit.language = link.language
         visit.editing = visit.grid = None
         self._forget(visit)
         look(self.view(visit), visit, link)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.drawing import AXIS, Drawing, drawing
 from components.sampling.candidates import stage_name
 from components.units import probability_text
@@ -169,7 +169,7 @@ def shut_out_table(steps: Sequence[Stepped], prompt_ids: Sequence[int]) -> dict[
         return table.value([], [], caption=say.text("no_eos"))
     said = [_how_often(rows, steps), *_penalised(steps, prompt_ids)]
     if not rows:
-        return table.value([], [], caption=flowing(said))
+        return table.value([], [], caption=sentences(*said))
     columns = [
         Column(say.text("col_setting")),
         Column(say.text("col_steps_cut"), align="right"),
@@ -177,7 +177,7 @@ def shut_out_table(steps: Sequence[Stepped], prompt_ids: Sequence[int]) -> dict[
         Column(say.text("col_best_rank"), align="right", help=say.text("help_best_rank")),
     ]
     cells = [[stage_name(row.stage), str(len(row.steps)), ranges(row.steps), f"{row.best_rank:,}"] for row in rows]
-    return table.value(columns, cells, caption=flowing(said))
+    return table.value(columns, cells, caption=sentences(*said))
 
 
 def _how_often(rows: Sequence[ShutOut], steps: Sequence[Stepped]) -> str:
@@ -186,7 +186,7 @@ def _how_often(rows: Sequence[ShutOut], steps: Sequence[Stepped]) -> str:
         return say.text("never_shut_out", steps=len(steps))
     text = say.text("shut_out", cut=sum(len(row.steps) for row in rows), steps=len(steps))
     first = sum(1 for step in steps if step.eos and step.eos.cut_by and step.eos.rank == 1)
-    return flowing([text, say.text("shut_out_first", first=first) if first else ""])
+    return sentences(text, say.text("shut_out_first", first=first)) if first else text
 
 
 def _penalised(steps: Sequence[Stepped], prompt_ids: Sequence[int]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.copy import words
+from components.copy import listed, words
 from components.panel import View
 from components.stopping.byte_buffer import Held, first_visible, held_after, running
 from components.visible import running_text, visible, visible_bytes
@@ -65,7 +65,7 @@ def _why(step: Stepped, held: Held) -> str:
         reasons.append(say.text("why_half"))
     if held.may_become:
         reasons.append(say.text("why_stop", strings=", ".join(f"“{visible(stop)}”" for stop in held.may_become)))
-    return "; ".join(reasons)
+    return listed(reasons)
 
 
 def _caption(steps: Sequence[Stepped]) -> str:

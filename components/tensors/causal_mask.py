@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.visible import visible_bytes
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
@@ -34,14 +34,14 @@ def mask_values(
     matrix[:, max(0, gone + mask_length - left) :] = 0
     matrix[:, : max(0, gone - left)] = 0
     rows, columns = matrix.shape
-    sentences = [say.text("mask_row" if end - first == 1 else "mask_all")]
+    told = [say.text("mask_row" if end - first == 1 else "mask_all")]
     if gone + mask_length < end:
-        sentences = [say.text("mask_hidden", first=mask_length, last=end - 1)]
+        told = [say.text("mask_hidden", first=mask_length, last=end - 1)]
     if gone:
-        sentences.append(say.text("mask_gone", last=gone - 1))
+        told.append(say.text("mask_gone", last=gone - 1))
     if (rows, columns) != (end - first, end):
-        sentences.append(say.text("mask_cut", rows=rows, columns=columns, all_rows=end - first, all_columns=end))
-    remark = token_strip.value([Group([], note=flowing(sentences), as_text=True)])
+        told.append(say.text("mask_cut", rows=rows, columns=columns, all_rows=end - first, all_columns=end))
+    remark = token_strip.value([Group([], note=sentences(*told), as_text=True)])
     picture = heatmap.value(
         matrix,
         x=[_label(p, data[p]) for p in range(left, right)],

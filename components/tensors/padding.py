@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from components.checks import LOGIT_TOLERANCE
-from components.copy import words
+from components.copy import sentences, words
 from components.units import probability_text
 from components.visible import running_text, visible_bytes
 from components.widgets import table, token_strip
@@ -44,7 +44,7 @@ def remark_value(found: Padding, allowed: float) -> dict[str, Any]:
     )
     said = say.text(key, difference=moved["columns"], **numbers)
     mask = say.text("padding_mask_matters", difference=moved["no_mask"], pads=found.pads)
-    return token_strip.value([Group([], note=texts, as_text=True), Group([], note=f"{said} {mask}", as_text=True)])
+    return token_strip.value([Group([], note=texts, as_text=True), Group([], note=sentences(said, mask), as_text=True)])
 
 
 def ways_value(found: Padding, allowed: float) -> dict[str, Any]:

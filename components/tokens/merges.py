@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.in_words import in_words
 from components.panel import View
 from components.visible import visible
@@ -87,7 +87,7 @@ def _caption(found: Merges, left_out: int) -> str:
     ids = ", ".join(map(str, found.ids[:40])) + (" …" if len(found.ids) > 40 else "")
     numbers = {"text": visible(found.text), "ids": ids, "count": len(found.ids), "left": left_out}
     parts = [say.text(f"kind_{found.kind}", **numbers), say.text("agrees" if found.agrees else "disagrees", **numbers)]
-    return flowing([*parts, say.text("merges_cut", **numbers) if left_out > 0 else ""])
+    return sentences(*parts, say.text("merges_cut", **numbers) if left_out > 0 else None)
 
 
 def tokenizers_value(found: Tokenizers | None) -> dict[str, Any]:

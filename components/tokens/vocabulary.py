@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from components.copy import words
+from components.copy import listed, words
 from components.visible import visible
 from components.widgets import table
 from components.widgets.table import Cell, Column
@@ -126,7 +126,7 @@ def _gathered(found: Iterator[tuple[tuple[int, ...], str, int]]) -> list[Word]:
 
 def _mark_row(mark: SpecialMark, uses: Sequence[str], count: int) -> list[Cell | str]:
     say = words("tokens")
-    use = "; ".join(say.text(key) for key in uses)
+    use = listed(say.text(key) for key in uses)
     return [visible(mark.text), str(mark.token_id), Cell(say.text("mark"), tone="accent"), use, f"{count}×"]
 
 

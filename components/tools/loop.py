@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.panel import View
 from components.transcript_strip import grammar_forced
 from components.units import bytes_text, seconds_text
@@ -139,5 +139,5 @@ def _caption(found: list[Round]) -> str:
         seconds=seconds_text(sum(called.seconds for one in found for called in one.calls)),
     )
     if any(one.rendered.parted for one in found[1:]):
-        text = flowing((text, say.text("caption_parted")))
+        text = sentences(text, say.text("caption_parted"))
     return text

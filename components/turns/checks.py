@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.units import seconds_text
 from components.visible import visible_bytes
 from components.widgets import table, token_strip
@@ -49,9 +49,9 @@ def _verdict(found: ColdTurn) -> str:
     key = "cold_logits" if found.max_difference else "cold_logits_same"
     logits = say.text(key, difference=found.max_difference)
     if not found.ours:
-        return flowing((time, logits))
+        return sentences(time, logits)
     key = "cold_same" if found.first_difference is None else "cold_differ"
-    return flowing((time, logits, say.text(key, count=len(found.ours), step=found.first_difference)))
+    return sentences(time, logits, say.text(key, count=len(found.ours), step=found.first_difference))
 
 
 def prefix_note(rendered: Rendered | None) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def prefix_note(rendered: Rendered | None) -> dict[str, Any]:
             "cached_id": found.parted.cached_id,
         }
         label, note = say.text("prefix_part", **numbers), say.text("prefix_broken", **numbers, **text)
-    return token_strip.value([Group((), label=label, note=flowing((note, say.text("prefix_how"))), as_text=True)])
+    return token_strip.value([Group((), label=label, note=sentences(note, say.text("prefix_how")), as_text=True)])
 
 
 def time_table(found: TimeInPrompt | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.copy import flowing, words
+from components.copy import sentences, words
 from components.drawing import Drawing, drawing
 from components.turns.cause import Difference
 from components.turns.closing import Closing
@@ -65,7 +65,7 @@ def _sum_text(rows: Sequence[TurnRow]) -> str:
         parts.append(say.text("sum_held", **numbers))
     if len(rows) > 1:
         parts.append(say.text("sum_all", **numbers))
-    return flowing(parts)
+    return sentences(*parts)
 
 
 def turns_height(rows: Sequence[TurnRow]) -> int:
@@ -126,7 +126,7 @@ def _difference_cells(rendered: Rendered, difference: Difference | None) -> list
     shared, old, new = (visible_bytes(data) for data in (difference.shared, difference.old, difference.new))
     cause = say.text(f"cause_{difference.cause}")
     if rendered.refused is not None:
-        cause = flowing((cause, say.text("refused", reason=running_text(rendered.refused))))
+        cause = sentences(cause, say.text("refused", reason=running_text(rendered.refused)))
     return [
         str(rendered.turn + 1),
         f"{difference.position:,}",

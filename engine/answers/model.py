@@ -67,9 +67,11 @@ class Model:
 
     def layers(self, part: Part) -> tuple[int, ...]:
         """Numbers of a part in each layer; () for one outside the layers."""
-        if all(one.layer is None for one in self.weights if one.part == part):
-            return ()
-        return tuple(self.numbers(part, layer) for layer in range(self.layer_count))
+        own = [(one.layer, one.numbers) for one in self.weights if one.part == part and one.layer is not None]
+        totals = [0] * self.layer_count if own else []
+        for layer, numbers in own:
+            totals[layer] += numbers
+        return tuple(totals)
 
     def nbytes(self, part: Part) -> int:
         """Bytes of a part, over all layers."""

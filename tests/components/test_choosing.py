@@ -1,13 +1,14 @@
 """Choosing a model without a browser: what is said meanwhile, what begins anew, what a refusal leaves as it was."""
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
-from components.choosing import loading_text
+from components.choosing import LOOK_EVERY, loading_text
 from components.compose import form_values
 from components.desk import Desk
 from components.visit import Visit
@@ -148,3 +149,29 @@ def test_a_model_without_a_template_gets_the_bare_question_and_back(desk: Desk, 
 @pytest.mark.parametrize("stage", ["waiting", "downloading", "converting", "reading"])
 def test_every_stage_has_its_sentence(stage: Any) -> None:
     assert loading_text("Tiny", Progress(stage)).startswith("Tiny ")
+
+
+@pytest.mark.parametrize(("later", "ends"), [("third", "third"), ("first", "first")])
+def test_the_later_choice_counts_when_it_is_there_first(
+    desk: Desk, visit: Visit, shop: Shop, later: str, ends: str
+) -> None:
+    """The page has shown all there is to tell of the earlier one, and waits for it when the later one is chosen."""
+    choose(desk, desk.open("another"), "third")
+    go_on, waits = threading.Event(), threading.Event()
+
+    def wait(model_id: str, report: Any) -> None:
+        waits.set()
+        assert go_on.wait(PATIENCE)
+
+    shop.before = wait
+    earlier = desk.choose_model(visit, "second", form_values(desk.default))
+    next(earlier)
+    rest = threading.Thread(target=lambda: list(earlier))
+    rest.start()
+    assert waits.wait(PATIENCE)
+    time.sleep(3 * LOOK_EVERY)  # it looks again and finds nothing new to tell
+    choose(desk, visit, later)
+    go_on.set()
+    rest.join(PATIENCE)
+    assert desk.model_of(visit) == ends
+    assert visit.loading == ""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from components import copy
-from components.copy import flowing, parse, words, words_in
+from components.copy import listed, parse, sentences, speak, words, words_in
 
 COMPONENTS = Path(copy.__file__).parent
 ENGLISH = copy.FOLDER / "en"
@@ -80,7 +80,10 @@ class Use:
             if isinstance(target, ast.Name)
         }
         calls = [n for n in nodes if isinstance(n, ast.Call) and n.args]
-        self.asked = [n.args[0] for n in calls if isinstance(n.func, ast.Name) and n.func.id == "words"]
+        named = [n for n in calls if isinstance(n.func, ast.Name)]
+        self.asked = [n.args[0] for n in named if n.func.id == "words"]
+        # `say_to(visit)` speaks the page's words, `say_to(visit, station)` those of another file.
+        self.asked += [[*n.args, ast.Constant("page")][1] for n in named if n.func.id == "say_to"]
         keys = [n.args[0] for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "text"]
         self.keys = {k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)}
         self.patterns = {pattern(k) for k in keys if isinstance(k, ast.JoinedStr)}
@@ -94,7 +97,7 @@ class Use:
             if isinstance(argument, ast.Constant):
                 found.add(argument.value)
             elif isinstance(argument, ast.Name):
-                found.add(self.named[argument.id])
+                found |= {self.named[argument.id]} if argument.id in self.named else set()  # a parameter: the caller's
             else:
                 found |= panels
         return found
@@ -145,7 +148,12 @@ def test_every_file_has_its_title_and_every_panel_says_what_is_seen(path):
     assert all(read.sections.values())
 
 
-def test_sentences_are_parted_by_a_space_where_the_full_stop_has_none_of_its_own() -> None:
-    assert flowing(["One.", "", "Two."]) == "One. Two."
-    assert flowing(["第一句。", "第二句 p < .001。", "", "Third."]) == "第一句。第二句 p < .001。Third."
-    assert flowing(["37 + 8 = 45", "下一句。"]) == "37 + 8 = 45 下一句。"
+def test_sentences_are_joined_as_their_language_does():
+    assert sentences("One.", None, "Two.", "") == "One. Two."
+    assert sentences("甲。", "乙。") == "甲。乙。"
+    assert sentences("p = 0.5", "乙。") == "p = 0.5 乙。"
+    assert sentences() == ""
+    assert listed(["a", "b"]) == "a; b"
+    speak("zh")
+    assert listed(["甲", "乙"]) == "甲；乙"
+    speak("en")

@@ -8,12 +8,14 @@ import pytest
 from components.compose import form_values
 from components.desk import Desk
 from components.panels import PANELS
+from engine.answers.refusal import Refusal
 from engine.bursts import Bursts
 from engine.catalog import load_catalog
 from engine.conversation import Conversation
-from engine.refusals import Refused
+from engine.refusals import NoGpu, Refused
 from engine.runtime import Runtime
 from engine.settings import Settings
+from tests.components.replays import saved
 from tests.engine.conversations import experiment, finish, ids
 from tests.engine.forking import Forking
 
@@ -76,3 +78,15 @@ def test_a_panel_that_asks_says_why_it_cannot_be_drawn(desk: Desk, gpu: Forking)
     gpu.fail_next = GONE
     assert str(GONE) in str(lens.render(desk.view(visit)))
     assert str(GONE) not in str(lens.render(desk.view(visit)))
+
+
+def test_that_the_gpu_was_not_there_is_no_part_of_a_record(desk: Desk, gpu: Forking) -> None:
+    visit = desk.open("visitor")
+    run(desk, visit)
+    view = desk.view(visit)
+    assert view.probe is not None
+    gpu.fail_next = NoGpu("your GPU time is used up")
+    with pytest.raises(NoGpu):
+        view.probe("lens", turn=0, position=3)
+    kept = saved(desk, visit).answers
+    assert [one for one in kept if isinstance(one.result, Refusal)] == []

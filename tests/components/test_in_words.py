@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import components
 import engine
 from components.copy import DEFAULT, LANGUAGES, speak, words_in
 from components.desk import Desk
@@ -32,9 +33,9 @@ def apart() -> Iterator[None]:
 
 
 def templates() -> dict[str, set[str]]:
-    """Key and templates of every sentence that the engine can say in other languages."""
+    """Key and templates of every refusal that can be said in other languages."""
     found: dict[str, set[str]] = {}
-    for path in Path(engine.__file__).parent.rglob("*.py"):
+    for path in (path for part in (engine, components) for path in Path(part.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "said":
                 key, template = (ast.literal_eval(one) for one in node.args)

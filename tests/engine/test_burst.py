@@ -12,6 +12,7 @@ from engine.experiment import ExperimentError
 from engine.probes.grid import Grid, grid_of
 from engine.probes.table import PROBES
 from engine.refusals import Refused
+from engine.said import said
 from engine.trace import Stepped, Trace
 from tests.engine import callers, conversations
 from tests.engine.conversations import experiment, finish, ids, told
@@ -188,3 +189,9 @@ def test_a_grid_in_a_burst_is_the_grid(llama):
     ours, theirs = pickled(results[-1]).cells, direct.result().cells
     assert [cell.token_ids for cell in ours] == [cell.token_ids for cell in theirs]
     assert len(list(grid(llama, what, grid_of([0.7], [1]), seconds=0))) == 0
+
+
+def test_a_refusal_comes_back_with_its_words_for_other_languages():
+    sentence = said("nothing_started", "there is nothing to run yet; start an experiment first")
+    error = pickled(Failure.of(Refused(sentence))).error()
+    assert (str(error), error.args[0].key) == (sentence, "nothing_started")

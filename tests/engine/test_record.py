@@ -120,6 +120,7 @@ LENS = ("answers", 0, "result")
         (("trace", "experiment", "sampling", "top_p"), 7, "trace.sampling.top_p: "),
         (("trace", "experiment", "model"), "other", "unknown model 'other'"),
         (("trace", "facts", "layers"), 7, "the sizes"),
+        (("trace", "facts", "heads"), 10**9, "at most 1,000 layers, and heads in each"),
         (("trace", "facts", "layers"), True, "trace.facts.layers: a whole number is wanted, got True"),
         (("trace", "versions", "torch"), None, "trace.versions.torch: text is wanted"),
         (("trace", "events"), {}, "trace.events: a list is wanted"),
@@ -210,6 +211,13 @@ def outcome(data: bytes) -> str:
         assert record_from_bytes(record_to_bytes(record)).trace.turns == record.trace.turns
     assert time.perf_counter() - began < 1.0
     return re.sub(r"\d+", "0", said)
+
+
+def test_an_answer_about_the_model_has_the_layers_of_the_model():
+    content = contents(recorded("llama", ("model",)))
+    change(content, ("answers", 0, "result", "layer_count"), 10**9)
+    with pytest.raises(ExperimentError, match="result.layer_count: this model has 2 layers"):
+        read(content)
 
 
 def test_thousands_of_damaged_records_are_refused_or_read_and_nothing_else():

@@ -12,6 +12,7 @@ from transformers import DynamicCache
 from engine.catalog import load_catalog
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
+from engine.place import Here
 from engine.runtime import Runtime
 from engine.settings import Settings
 from engine.trace_json import trace_to_json
@@ -229,6 +230,6 @@ def test_what_is_wrong_with_a_question_is_said_before_the_run(runtime, monkeypat
         runtime.ask(seeded(5).model_dump(mode="json"), "nothing", {})
     with pytest.raises(ExperimentError, match="a JSON object"):
         runtime.ask([], "lens", {})
-    runtime._settings = Settings(cache_bytes=1_000)
+    runtime._place = Here(runtime._loaded, 1_000)
     with pytest.raises(ExperimentError, match="a KV cache of turn 0 takes"):
         runtime.ask(trace_to_json(ended("llama").trace), "lens", {})

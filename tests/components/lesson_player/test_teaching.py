@@ -4,13 +4,16 @@ from concurrent.futures import Future
 
 import pytest
 
+from components.compose import form_values
+from components.copy import speak
 from components.desk import Desk
 from components.lesson_player import strip
-from components.lesson_player.library import read_library
+from components.lesson_player.library import RECORDS, Library, read, read_library, read_record
 from components.lesson_player.places import PANEL_OF
 from components.visit import Visit
-from components.widgets.host import read
+from components.widgets import host
 from engine.catalog import load_catalog
+from engine.lessons import Shelf, lesson_files
 from engine.playback import WithoutModel
 
 CATALOG = load_catalog()
@@ -37,7 +40,7 @@ NOTHING = {"list": {}, "note": {}}
 
 
 def shown(visit):
-    return read({name: part or {} for name, part in strip.value(visit).items()})
+    return host.read({name: part or {} for name, part in strip.value(visit).items()})
 
 
 def note(visit):
@@ -169,3 +172,56 @@ def test_a_record_that_cannot_be_read_is_told(desk, visit, tmp_path, monkeypatch
     desk.open_lesson(visit, "paris")
     assert "The recorded run of this lesson cannot be read" in visit.notice
     assert visit.reading is None
+
+
+def test_a_lesson_that_is_played_stays_itself_whatever_others_play(desk, visit, tmp_path):
+    desk.open_lesson(visit, "paris")
+    for number in range(RECORDS + 1):
+        copy = tmp_path / f"{number}.record.json.gz"
+        copy.write_bytes(PARIS.record.read_bytes())
+        read_record(copy)
+    assert note(visit)["away"] == ""
+    assert LIBRARY.record(PARIS) is visit.playing.playback.record
+
+
+@pytest.mark.parametrize(
+    "wrong", [("cursor: {turn: 0, position: 4}", "cursor: {turn: 0, position: 400}"), ("record: paris", "record: gone")]
+)
+def test_a_mistake_in_another_language_s_file_takes_the_note_only(desk, visit, tmp_path, monkeypatch, wrong):
+    monkeypatch.setattr("engine.lessons.FOLDER", tmp_path)
+    for language in ("en", "zh"):
+        text = LIBRARY.shelf.find("paris", language).file.read_text("utf-8")
+        (tmp_path / language).mkdir()
+        assert wrong[0] in text
+        (tmp_path / language / "paris.yaml").write_text(text.replace(*wrong) if language == "zh" else text, "utf-8")
+    lessons = [read(file, CATALOG.loadable_ids) for file in lesson_files(tmp_path)]
+    desk.library = Library(Shelf(lessons))
+    number = next(at for at, one in enumerate(PARIS.written.notes) if one.cursor.position == 4)
+    desk.open_lesson(visit, "paris", number)
+    assert (visit.notice, note(visit)["away"]) == ("", "")
+    visit.language = "zh"
+    assert note(visit)["away"] != ""
+    visit.language = "en"
+    assert note(visit)["away"] == ""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_link_made_in_a_lesson_opens_its_note(desk, visit, language):
+    visit.language = language
+    desk.open_lesson(visit, "paris", 3)
+    desk.link(visit, "", form_values(desk.view(visit).trace.experiment))
+    assert (visit.notice, bool(visit.shared)) == ("", True)
+    opened = desk.open("another", link=visit.shared)
+    assert (opened.notice, opened.language, opened.reading.lesson_id, opened.reading.note) == ("", language, "paris", 3)
+    assert (opened.station, opened.cursor) == (visit.station, visit.cursor)
+    assert opened.refill
+    speak("en")
+
+
+def test_a_link_to_a_lesson_that_is_not_here_says_so(desk, visit):
+    desk.open_lesson(visit, "paris")
+    visit.reading.lesson_id = "gone"
+    desk.link(visit, "", form_values(desk.view(visit).trace.experiment))
+    opened = desk.open("another", link=visit.shared)
+    assert "gone" in opened.notice
+    assert opened.reading is None

@@ -1,0 +1,114 @@
+"""Gradio runs each handler, and each step of a generator, in a new context: all speak the language of the visit."""
+
+from collections.abc import Callable, Iterator
+from contextvars import Context
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from components.copy import speak, words_in
+from components.export.layout import layouts, widget_ids
+from components.export.shots import _draw, _Listening
+from components.page import Page
+from components.panels import PANELS
+from components.visit import Visit
+from engine.refusals import NothingStarted
+from tests.components.replays import finished
+
+SAVE, MAKE = "record_menu.save", "export.button.make"
+
+
+def handler(page: Page, name: str) -> Callable[..., Any]:
+    """The function of an event, by its module and name."""
+    module, _, own = name.rpartition(".")
+    for block in page.blocks.fns.values():
+        if (getattr(block.fn, "__module__", ""), getattr(block.fn, "__name__", "")) == (f"components.{module}", own):
+            return block.fn
+    raise LookupError(name)
+
+
+def steps(generator: Iterator[Any]) -> list[Any]:
+    """What it yields, with each step in a new context, as gradio has it."""
+    found, end = [], object()
+    while (value := Context().run(next, generator, end)) is not end:
+        found.append(value)
+    return found
+
+
+@pytest.fixture
+def page(live) -> Page:
+    return Page(live, live.default, "Tiny")
+
+
+@pytest.fixture
+def visit(live) -> Visit:
+    made = finished(live)
+    made.language = "zh"
+    return made
+
+
+def sentence(station: str, key: str, **values: Any) -> str:
+    return words_in("zh", station).text(key, **values)
+
+
+def test_saving_speaks_the_language_from_its_first_step_to_its_last(page, visit):
+    said = []
+    for _ in steps(told(handler(page, SAVE)(visit, "all"), visit, said)):
+        pass
+    assert said[0] == sentence("record", "keeping", done=0, all=int(said[0].split("/")[1].split()[0]))
+    beginning = sentence("record", "saved", answers="|", size="|").partition("|")[0]
+    assert said[-1].startswith(beginning)
+    assert len(said) > 3
+    assert all(any("一" <= char <= "鿿" for char in one) for one in said)
+
+
+def told(generator: Iterator[Any], visit: Visit, said: list[str]) -> Iterator[Any]:
+    for step in generator:
+        said.append(visit.said)
+        yield step
+
+
+@pytest.mark.parametrize("name", [SAVE, MAKE])
+def test_who_saves_during_a_run_is_told_so_in_the_language(page, visit, name):
+    visit.running = True
+    steps(handler(page, name)(visit, ""))
+    assert visit.notice == sentence("record", "one_at_a_time")
+
+
+def test_a_page_of_a_run_is_told_in_the_language(page, visit):
+    steps(handler(page, MAKE)(visit, ""))
+    assert visit.said.startswith(sentence("record_page", "made", size="|").partition("|")[0])
+
+
+def test_a_file_that_is_no_record_is_told_in_the_language(page, visit):
+    Context().run(handler(page, "record_menu.opened"), visit, b"no record")
+    assert visit.notice.startswith(sentence("record", "refused", reason="|").partition("|")[0])
+
+
+def refuse(*_: Any, **__: Any) -> Any:
+    raise NothingStarted
+
+
+ENGLISH = str(NothingStarted())
+
+
+def test_whatever_the_engine_refuses_a_panel_says_in_the_language(page, live, visit, monkeypatch):
+    monkeypatch.setattr(live, "_found", refuse)
+    shown = {}
+    for visit.station in page.owner:
+        shown[visit.station] = str(Context().run(page.frame, visit))
+    assert [station for station, value in shown.items() if ENGLISH in value] == []
+    assert any(sentence("refusals", "nothing_started") in value for value in shown.values())
+
+
+def test_whatever_the_engine_refuses_an_exported_page_says_in_its_language(live, visit):
+    def drawn() -> list[dict[str, Any]]:
+        speak("zh")
+        view = replace(live.view(visit), probe=refuse)
+        panels = layouts(PANELS)
+        return [_draw(one, view, _Listening(), widget_ids(panels[one.STATION]["parts"])) for one in PANELS]
+
+    shown = str(Context().run(drawn))
+    assert ENGLISH not in shown
+    assert sentence("refusals", "nothing_started") in shown
