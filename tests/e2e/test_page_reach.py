@@ -116,6 +116,19 @@ def test_keys_alone_open_the_menu_the_lessons_and_a_panel(visit: OpenApp) -> Non
     page.page.wait_for_selector('#rail .st[data-id="tokens"][aria-current]')
 
 
+def test_what_compares_branches_comes_with_the_first_branch(visit: OpenApp) -> None:
+    page = visit()
+    page.step(2)
+    page.open("compare")
+    page.page.wait_for_selector("#compare-branches td")
+    page.page.wait_for_selector("#ask-take_branch", state="hidden")
+    assert not page.shows("#compare-sides")
+    page.set("seed", 5)
+    page.press("step")
+    page.page.wait_for_selector("#ask-take_branch")
+    assert page.shows("#compare-sides")
+
+
 def test_new_words_are_said_once_they_are_all_there(visit: OpenApp) -> None:
     page = visit()
     page.page.wait_for_timeout(1000)  # nothing is said of what was there
