@@ -20,7 +20,8 @@ decodescope.views.skip = (root, send, options) => {
   };
 };
 
-// Gradio's folds are buttons that do not say whether they are open.
+// Gradio's folds are buttons that do not say whether they are open; and a button that comes late, with a tab that is shown for
+// the first time, does not know yet whether it is hidden.
 (() => {
   const say = (button) => decodescope.attribute(button, "aria-expanded", String(button.classList.contains("open")));
   const watch = new MutationObserver((changes) => {
@@ -30,6 +31,7 @@ decodescope.views.skip = (root, send, options) => {
       } else {
         for (const node of addedNodes) {
           if (node.nodeType !== Node.ELEMENT_NODE) continue;
+          if (node.matches("button[id]") || node.querySelector("button[id]")) decodescope.setStates();
           if (node.matches(".label-wrap")) say(node);
           node.querySelectorAll(".label-wrap").forEach(say);
         }

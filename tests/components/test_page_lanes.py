@@ -71,20 +71,27 @@ def completed(address: str) -> dict[str, Any]:
     raise AssertionError("the stream ended before the event")
 
 
+def light_events(page: Page, who: str) -> list[float]:
+    """Seconds that each of five visitors waits for a light event."""
+    times = []
+    for number in range(5):
+        begun = time.monotonic()
+        answer = completed(join(page, "_choose_station", f"{who}-{number}", [None], {"id": "lens"}))
+        times.append(time.monotonic() - begun)
+        assert answer["success"]
+    return times
+
+
 def test_45_heavy_visitors_keep_no_light_event_waiting(served: tuple[Page, Busy], desk: Desk) -> None:
     page, busy = served
     form = form_values(desk.default)
+    alone = median(light_events(page, "alone"))
     for number in range(HEAVY_VISITORS):
         join(page, "_run", f"heavy-{number}", [None, *(form[name] for name in page.form)])
     end = time.monotonic() + 30
     while busy.waiting < HEAVY_EVENTS and time.monotonic() < end:
         time.sleep(0.05)
     assert busy.waiting == HEAVY_EVENTS  # all lanes are taken, the others queue
-    times = []
-    for number in range(5):
-        begun = time.monotonic()
-        answer = completed(join(page, "_choose_station", f"light-{number}", [None], {"id": "lens"}))
-        times.append(time.monotonic() - begun)
-        assert answer["success"]
+    times = light_events(page, "light")
     assert busy.waiting == HEAVY_EVENTS
-    assert median(times) < SECONDS
+    assert median(times) < max(SECONDS, 3 * alone)  # a busy machine is slow for a lone visitor too

@@ -89,8 +89,8 @@ def test_labels_of_cut_lines_lie_under_the_lines_that_go_on():
 def test_a_cut_line_that_ends_among_lines_that_go_on_has_its_label_under_all_of_them():
     own = np.zeros(VOCAB, np.float32)
     own[3] = 14.0  # all others have next to nothing
-    topped = np.where(np.arange(VOCAB) < 6, own, -np.inf).astype(np.float32)
-    figure = go.Figure(slope_figure(staged_step([("logits", {}, own), ("top_k", {"top_k": 6}, topped)], token=3)))
+    topped = np.where(np.arange(VOCAB) < 8, own, -np.inf).astype(np.float32)
+    figure = go.Figure(slope_figure(staged_step([("logits", {}, own), ("top_k", {"top_k": 8}, topped)], token=3)))
     lowest, highest = figure.layout.yaxis.range
     pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / (highest - lowest)
     (trace,) = (trace for trace in figure.data if trace.mode == "markers+text")

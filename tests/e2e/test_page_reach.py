@@ -17,13 +17,15 @@ SMALL = """() => [...document.querySelectorAll(
   .filter((node) => !node.matches("input:is([type=checkbox], [type=file])"))
   .map((node) => [node, node.getBoundingClientRect()])
   .filter(([, { width, height }]) => height > 0 && (height < 31.9 || width < 31.9))
-  .map(([node, { width, height }]) => `${Math.round(width)} × ${Math.round(height)}: ${node.outerHTML.slice(0, 99)}`)"""
+  .map(([node, { width, height }]) =>
+    `${Math.round(width)} × ${Math.round(height)}: ${node.outerHTML.slice(0, 120)}`)"""
 
 #: Boxes that hold more than they show and that the keys cannot reach.
 UNREACHED = """() =>
   [...document.querySelectorAll(".table-box, .plot, .heat-scroll, .rail-line, .strip-box")]
   .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
-  .filter((box) => box.tabIndex < 0 && !box.querySelector("[tabindex='0']")).map((box) => box.outerHTML.slice(0, 99))"""
+  .filter((box) => box.tabIndex < 0 && !box.querySelector("[tabindex='0']"))
+  .map((box) => box.outerHTML.slice(0, 120))"""
 
 
 def each_panel(page: Visitor) -> Iterator[str]:
@@ -112,6 +114,19 @@ def test_keys_alone_open_the_menu_the_lessons_and_a_panel(visit: OpenApp) -> Non
     keys.press("ArrowRight")
     keys.press("Enter")
     page.page.wait_for_selector('#rail .st[data-id="tokens"][aria-current]')
+
+
+def test_what_compares_branches_comes_with_the_first_branch(visit: OpenApp) -> None:
+    page = visit()
+    page.step(2)
+    page.open("compare")
+    page.page.wait_for_selector("#compare-branches td")
+    page.page.wait_for_selector("#ask-take_branch", state="hidden")
+    assert not page.shows("#compare-sides")
+    page.set("seed", 5)
+    page.press("step")
+    page.page.wait_for_selector("#ask-take_branch")
+    assert page.shows("#compare-sides")
 
 
 def test_new_words_are_said_once_they_are_all_there(visit: OpenApp) -> None:
