@@ -1,4 +1,4 @@
-"""Compose and launch: flags → Settings → Runtime → page. The only module that knows both the engine and the page.
+"""Compose and launch: flags → Settings → Runtime → page. Beside `lesson.py` the only module that knows both sides.
 
 The page comes first and the model after it: importing torch and loading weights takes longer than everything else.
 On a Space with ZeroGPU it is the other way round: at the launch the weights must be there to be taken over.

@@ -142,7 +142,6 @@ class Player(ABC):
         """True where Step or Run goes on in a record: nothing is said, and the form shows the record's settings."""
         if visit.playing is None or message.strip():
             return False
-        visit.cursor = replace(visit.cursor, position=None)
         trace = visit.playing.trace
         settings = (form_values(trace.experiment), form)
         own, now = (compose(values, model="", messages=transcript(trace)) for values in settings)
