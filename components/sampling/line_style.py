@@ -5,10 +5,10 @@ import math
 from components.sampling.candidates import chosen_index, cut_stage
 from engine.trace import Stepped
 
-HEIGHT = 420
+HEIGHT = 424
 TOP, BOTTOM = 62, 10
 #: Pixels under the probability 0, for the labels of cut lines that would lie on lines that go on.
-BELOW = 34
+BELOW = 40
 #: Pixels from the probability 0 to the highest.
 ROOM = HEIGHT - TOP - BOTTOM - BELOW
 

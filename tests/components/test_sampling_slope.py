@@ -86,6 +86,20 @@ def test_labels_of_cut_lines_lie_under_the_lines_that_go_on():
     assert max(cut) < lowest
 
 
+def test_a_cut_line_that_ends_among_lines_that_go_on_has_its_label_under_all_of_them():
+    own = np.zeros(VOCAB, np.float32)
+    own[3] = 14.0  # all others have next to nothing
+    topped = np.where(np.arange(VOCAB) < 6, own, -np.inf).astype(np.float32)
+    figure = go.Figure(slope_figure(staged_step([("logits", {}, own), ("top_k", {"top_k": 6}, topped)], token=3)))
+    lowest, highest = figure.layout.yaxis.range
+    pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / (highest - lowest)
+    (trace,) = (trace for trace in figure.data if trace.mode == "markers+text")
+    cut = [y * pixels for text, y in zip(trace.text, trace.y, strict=True) if text.startswith("✕")]
+    assert cut
+    assert max(cut) < 0
+    assert min(cut) > lowest * pixels
+
+
 def test_a_label_moved_away_from_its_line_has_a_lead_to_it():
     stages = [("logits", {}, np.zeros(VOCAB, np.float32)), ("top_k", {"top_k": 24}, np.zeros(VOCAB, np.float32))]
     figure = go.Figure(slope_figure(staged_step(stages, token=3)))  # all lines lie on each other

@@ -17,15 +17,13 @@ SMALL = """() => [...document.querySelectorAll(
   .filter((node) => !node.matches("input:is([type=checkbox], [type=file])"))
   .map((node) => [node, node.getBoundingClientRect()])
   .filter(([, { width, height }]) => height > 0 && (height < 31.9 || width < 31.9))
-  .map(([node, { width, height }]) =>
-    `${Math.round(width)} × ${Math.round(height)}: ${node.outerHTML.slice(0, 120)}`)"""
+  .map(([node, { width, height }]) => `${Math.round(width)} × ${Math.round(height)}: ${node.outerHTML.slice(0, 99)}`)"""
 
 #: Boxes that hold more than they show and that the keys cannot reach.
 UNREACHED = """() =>
   [...document.querySelectorAll(".table-box, .plot, .heat-scroll, .rail-line, .strip-box")]
   .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
-  .filter((box) => box.tabIndex < 0 && !box.querySelector("[tabindex='0']"))
-  .map((box) => box.outerHTML.slice(0, 120))"""
+  .filter((box) => box.tabIndex < 0 && !box.querySelector("[tabindex='0']")).map((box) => box.outerHTML.slice(0, 99))"""
 
 
 def each_panel(page: Visitor) -> Iterator[str]:
