@@ -101,6 +101,8 @@ class Player(ABC):
         asked = visit.playing.playback.record.trace.experiment.model_dump()
         loaded = self.runtime.facts_of(visit.session_id)
         other = asked["model"] != loaded.model_id
+        if other:  # a token's id says nothing in another vocabulary
+            asked |= {"forced": (), "sampling": asked["sampling"] | {"suppress_tokens": ()}}
         self._start(visit, self.runtime.parse(asked | {"model": loaded.model_id}))
         visit.refill = True
         if other:
