@@ -1,4 +1,4 @@
-"""Compose and launch: flags → Settings → Runtime → page. The only module that knows both the engine and the page.
+"""Compose and launch: flags → Settings → Runtime → page. Beside `lesson.py` the only module that knows both sides.
 
 The page comes first and the model after it: importing torch and loading weights takes longer than everything else.
 On a Space with ZeroGPU it is the other way round: at the launch the weights must be there to be taken over.
@@ -110,7 +110,7 @@ def read_record(file: Path) -> Record:
 
 
 def export(file: Path, html: Path, language: str) -> None:
-    """Write a record as one HTML file. Raises as `read_record` does, and ValueError where nothing was run."""
+    """Write a record as one HTML file. Raises as `read_record` does, and `Refused` as `html_page` does."""
     html.write_text(html_page(read_record(file), language), encoding="utf-8", newline="\n")
 
 
@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             launch(blocks, **where)
             hand.begin(hand.started).ready.result()
             runtime.set_result(ManyRuntimes(hand))
-    except (ModelError, ValueError, OSError) as error:
+    except (ModelError, Refused, ValueError, OSError) as error:
         if not runtime.done():
             runtime.set_exception(error)  # an open page that waits for the model would keep the program from ending
         print(f"error: {error}", file=sys.stderr)

@@ -104,6 +104,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
     @told
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         if self.walks(visit, message, form):
+            visit.cursor = replace(visit.cursor, position=None)
             visit.playing.go(1)
             return
         self._go_on(visit, message, form)
@@ -113,6 +114,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         """Go on to the end of the turn; yields after each token."""
         with telling(self, visit):
             if self.walks(visit, message, form):
+                visit.cursor = replace(visit.cursor, position=None)
                 yield from self.walk(visit, visit.playing)
                 return
             self._go_on(visit, message, form)

@@ -101,6 +101,8 @@ class Player(ABC):
         asked = visit.playing.playback.record.trace.experiment.model_dump()
         loaded = self.runtime.facts_of(visit.session_id)
         other = asked["model"] != loaded.model_id
+        if other:  # a token's id says nothing in another vocabulary
+            asked |= {"forced": (), "sampling": asked["sampling"] | {"suppress_tokens": ()}}
         self._start(visit, self.runtime.parse(asked | {"model": loaded.model_id}))
         visit.refill = True
         if other:
@@ -142,7 +144,6 @@ class Player(ABC):
         """True where Step or Run goes on in a record: nothing is said, and the form shows the record's settings."""
         if visit.playing is None or message.strip():
             return False
-        visit.cursor = replace(visit.cursor, position=None)
         trace = visit.playing.trace
         settings = (form_values(trace.experiment), form)
         own, now = (compose(values, model="", messages=transcript(trace)) for values in settings)

@@ -5,6 +5,7 @@ session's model. An experiment that is started moves its session to the model th
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from engine.catalog import Catalog
@@ -100,7 +101,10 @@ class ManyRuntimes:
             return target.start(session_id, experiment, branch=branch)
         before = self.hand.loaded(former)
         target.open(session_id)
-        trace = target.start(session_id, experiment)
+        with ExitStack() as on_failure:
+            on_failure.callback(target.close, session_id)
+            trace = target.start(session_id, experiment)
+            on_failure.pop_all()
         self._put(session_id, experiment.model)
         if before is not None:
             before.close(session_id)

@@ -10,7 +10,7 @@ import gradio as gr
 from components.copy import words
 from components.export.recorded import html_page
 from components.record_menu import DOWNLOAD, RecordMenu, Records
-from components.telling import say_to
+from components.telling import say_to, telling
 from components.units import bytes_text
 from components.visit import Visit
 from engine.record import Record
@@ -48,7 +48,10 @@ class PageButton:
                         continue
                     now.said = say_to(now, "record_page").text("making")
                     yield ["", show(now)]
-                    yield [_file(now, record), show(now)]
+                    sent = ""
+                    with telling(desk, now):  # a file may come from anybody
+                        sent = _file(now, record)
+                    yield [sent, show(now)]
             finally:  # also where the page closes
                 now.keeping = False
             yield [gr.skip(), show(now)]

@@ -12,12 +12,15 @@ from components.export.places import PROMPT_POSITIONS, Look, Place, places
 from components.export.shots import shoot
 from components.panel import Cursor
 from components.panels import PANELS
+from engine.refusals import Refused
 
 VERSION = 1
 #: What is said while the data is not there, or cannot be.
 SENTENCES = ("loading", "no_script", "no_inflate", "damaged")
 #: Bytes of a file. The essential panels of a long run may take more.
 LIMIT = 3_000_000
+#: Tokens at which every panel is drawn; that takes the processor a tenth of a second each.
+MOST_PLACES = 600
 #: Words that the script shows as they are.
 WORDS = (
     *("experiment", "theme_dark", "theme_light", "player", "play", "pause", "previous", "next"),
@@ -33,13 +36,15 @@ def page(look: Look, *, language: str, heads: Sequence[tuple[int, int]] = ((0, 0
         heads: layer and head of each attention head to be shown at every place.
 
     Raises:
-        ValueError: nothing was run.
+        Refused: nothing was run, or too much.
     """
     whole = look(Cursor())
     stood = places(whole)
     if not stood or whole.trace is None:
-        raise ValueError("there is no run to export")
+        raise Refused(words("record").text("nothing"))
     say = words("record_page")
+    if len(stood) > MOST_PLACES:
+        raise Refused(say.text("too_long", most=MOST_PLACES, count=len(stood)))
     sentences = {name: say.text(name) for name in SENTENCES}
     panels = layouts(PANELS)
     ids = {name: widget_ids(one["parts"]) for name, one in panels.items()}

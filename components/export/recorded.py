@@ -18,7 +18,7 @@ HEADS = 3
 
 
 def html_page(record: Record, language: str) -> str:
-    """The file; the same record gives the same text. Raises ValueError where nothing was run."""
+    """The file; the same record gives the same text. Raises `Refused` where nothing was run, or too much."""
     # A context of its own: inside an event gradio takes new components for changes of those on the page.
     return Context().run(_spoken, record, language)
 

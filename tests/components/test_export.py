@@ -10,19 +10,23 @@ from types import SimpleNamespace
 import pytest
 
 import app
-from components.copy import FOLDER, LANGUAGES, words_in
+from components.copy import FOLDER, LANGUAGES, words, words_in
+from components.export import button
 from components.export.layout import layouts, widget_ids
 from components.export.pieces import SIGNS, Pieces, deflated, pack_columns, read, squeezed, unpack
 from components.export.places import PROMPT_POSITIONS, places
 from components.export.recorded import heads, html_page
 from components.export.shots import ASKED, TYPED
+from components.page import Page
 from components.panels import PANELS
 from components.transcript_strip import timeline
 from components.widgets.host import items
 from engine.record import Answered, Record, record_to_bytes
+from engine.refusals import Refused
 from engine.trace import Event, Rendered
 from tests.components.exported import HOSTILE, Exported, hostile_record, view_of
 from tests.components.handmade import make_rendered, make_step, make_trace, make_view
+from tests.components.replays import replaying
 
 #: Languages whose copy is whole.
 SPOKEN = [language for language in LANGUAGES if (FOLDER / language / "page.md").exists()]
@@ -169,7 +173,7 @@ def test_heads_are_those_kept_at_most_places(record: Record) -> None:
 
 
 def test_an_empty_run_is_refused() -> None:
-    with pytest.raises(ValueError, match="no run"):
+    with pytest.raises(Refused, match="no run"):
         html_page(Record(dataclasses.replace(make_trace(), events=())), "en")
 
 
@@ -184,3 +188,21 @@ def test_the_command_writes_the_page(record: Record, tmp_path: Path, capsys: pyt
     with pytest.raises(SystemExit):
         app.main(["--export", str(file)])
     assert "belong together" in capsys.readouterr().err
+
+
+def test_a_run_too_long_for_a_page_is_refused_before_anything_is_drawn(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = len(places(make_view(record.trace)))
+    monkeypatch.setattr("components.export.page.MOST_PLACES", count - 1)
+    monkeypatch.setattr("components.export.page.shoot", None)
+    with pytest.raises(Refused, match=f"at most {count - 1} tokens.* has {count}"):
+        html_page(record, "en")
+
+
+def test_a_record_of_which_no_page_can_be_made_is_told(record: Record) -> None:
+    desk, visit = replaying(Record(dataclasses.replace(record.trace, events=())))
+    page = Page(desk, desk.default, "Tiny")
+    (make,) = [one.fn for one in page.blocks.fns.values() if getattr(one.fn, "__module__", "") == button.__name__]
+    *_, (sent, _), _ = make(visit, "")
+    assert (sent, visit.notice) == ("", words("record").text("nothing"))

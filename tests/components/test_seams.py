@@ -8,6 +8,7 @@ import pytest
 from components.lesson_player.library import read_library
 from components.page import Page
 from engine.catalog import load_catalog
+from engine.experiment import Forced
 from engine.playback import Playback
 from engine.record import Record
 from tests.components.replays import finished, form, replaying, saved
@@ -85,3 +86,18 @@ def test_a_session_put_away_while_a_record_is_looked_at_is_not_missed(live):
     found = live.view(visit).probe("residual", turn=0, position=3)
     assert found.position == 3
     assert visit.playing is not None
+
+
+def test_token_ids_of_one_model_are_not_taken_to_another(live):
+    visit = finished(live)
+    trace = saved(live, visit).trace
+    sampling = trace.experiment.sampling.model_copy(update={"suppress_tokens": (7,)})
+    update = {"model": "other", "sampling": sampling, "forced": (Forced(step=1, token_id=5),)}
+    asked = trace.experiment.model_copy(update=update)
+    facts = dataclasses.replace(trace.facts, model_id="other")
+    live.play(visit, Record(dataclasses.replace(trace, experiment=asked, facts=facts)))
+    live.run_live(visit)
+    now = live.view(visit).trace.experiment
+    assert (now.forced, now.sampling.suppress_tokens) == ((), ())
+    assert now.sampling.seed == sampling.seed
+    assert "token ids" in visit.notice

@@ -222,3 +222,13 @@ def test_two_models_do_not_share_sessions_or_caches(many: ManyRuntimes) -> None:
     with pytest.raises(SessionGone):
         second.trace(sessions[1])
     assert ids(many, sessions[0]) == alone
+
+
+def test_an_experiment_that_is_refused_leaves_no_session_on_its_model(many: ManyRuntimes) -> None:
+    second = many.hand.begin("second").runtime
+    session = many.open("visitor")
+    many.start(session, experiment("first"))
+    with pytest.raises(ExperimentError, match="max_new_tokens"):
+        many.start(session, experiment("second", stop={"max_new_tokens": Settings().max_new_tokens + 1}))
+    assert many.facts_of(session).model_id == "first"
+    assert second._sessions.remove(session) is None
