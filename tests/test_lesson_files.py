@@ -38,6 +38,10 @@ def said_apart(lesson):
     return data
 
 
+def test_there_are_lessons_for_a_course():
+    assert len(IDS) >= 12
+
+
 @pytest.mark.parametrize("lesson_id", IDS)
 def test_a_lesson_is_there_in_every_language_and_differs_in_words_only(lesson_id):
     each = [lesson for lesson in LESSONS if lesson.id == lesson_id]
