@@ -1,48 +1,26 @@
 """Other ways for a conversation: a message edited, a branch gone back to, a grid of settings and one of its cells."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from components.compare.parting import parting
 from components.compare.sides import unknown
 from components.compose import transcript
 from components.copy import words
+from components.desk_part import DeskPart
 from components.editing import edited, message_to_edit
 from components.grid_cells import cell_experiment, overrides, shortened
-from components.panel import View
 from components.playing import live_only
 from components.telling import telling, told
 from components.visit import Visit
-from engine.experiment import Experiment
 from engine.refusals import Refused
-from engine.trace import Trace
 
 if TYPE_CHECKING:
-    from engine.many_runtimes import ManyRuntimes
-    from engine.runtime import Runtime
+    pass
 
 
-class Branching(ABC):
+class Branching(DeskPart):
     """The part of the desk that keeps what was there; how a run is begun is the desk's own."""
-
-    @property
-    @abstractmethod
-    def runtime(self) -> "Runtime | ManyRuntimes": ...
-    @abstractmethod
-    def view(self, visit: Visit) -> View: ...
-    @abstractmethod
-    def reopen(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def _trace(self, visit: Visit) -> Trace: ...
-    @abstractmethod
-    def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None: ...
-    @abstractmethod
-    def _probe(self, visit: Visit, name: str, *, branch: int | None = None, **arguments: Any) -> Any: ...
-    @abstractmethod
-    def _forget(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def _experiment(self, visit: Visit, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment: ...
 
     @told
     def edit(self, visit: Visit) -> None:

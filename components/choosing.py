@@ -1,44 +1,27 @@
 """Choosing another model: loaded in the background, it then begins a new conversation with the first question."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from components.compose import compose, first_question
 from components.copy import speak, words
+from components.desk_part import DeskPart
 from components.telling import telling
 from components.units import bytes_text
 from components.visit import Visit
-from engine.experiment import Experiment
-from engine.trace import Trace
 
 if TYPE_CHECKING:
     from engine.loading.progress import Progress
-    from engine.many_runtimes import ManyRuntimes
     from engine.models_at_hand import Held, ModelsAtHand
-    from engine.runtime import Runtime
 
 #: Seconds between two looks at how far a model has come.
 LOOK_EVERY = 0.4
 
 
-class Choosing(ABC):
+class Choosing(DeskPart):
     """The part of the desk that waits for models; `hand` is None where there is only the one of the runtime."""
 
     hand: "ModelsAtHand | None"
-
-    @property
-    @abstractmethod
-    def runtime(self) -> "Runtime | ManyRuntimes": ...
-    @property
-    @abstractmethod
-    def ready(self) -> bool: ...
-    @abstractmethod
-    def reopen(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def _trace(self, visit: Visit) -> Trace: ...
-    @abstractmethod
-    def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None: ...
 
     def model_of(self, visit: Visit) -> str:
         """The id of the model that the visit is on."""

@@ -1,26 +1,24 @@
 """A recorded run on the page: walked through without a model, until a message or a setting begins a run."""
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from components.compose import answered, compose, form_values, transcript
 from components.copy import words
+from components.desk_part import DeskPart
 from components.panel import Recorded, View
 from components.telling import told
 from components.visit import Visit
-from engine.experiment import Experiment
 from engine.playback import NotRecorded, Playback, WithoutModel, same_model
 from engine.record import Record
 from engine.refusals import Refused, SessionGone
 from engine.trace import Trace
 
 if TYPE_CHECKING:
-    from engine.many_runtimes import ManyRuntimes
-    from engine.runtime import Runtime
+    pass
 
 #: Seconds between two tokens while Run walks through a record.
 PACE = 0.12
@@ -51,24 +49,10 @@ class Playing:
         self.made = max(0, min(self.made + by, self.playback.steps))
 
 
-class Player(ABC):
+class Player(DeskPart):
     """The part of the desk that shows records."""
 
     _record: Record | None  # what a page of a program without a model shows
-
-    @property
-    @abstractmethod
-    def runtime(self) -> "Runtime | ManyRuntimes": ...
-    @abstractmethod
-    def reopen(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None: ...
-    @abstractmethod
-    def _probe(self, visit: Visit, name: str, *, branch: int | None = None, **arguments: Any) -> Any: ...
-    @abstractmethod
-    def _forget(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def _experiment(self, visit: Visit, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment: ...
 
     @property
     def with_model(self) -> bool:

@@ -74,8 +74,7 @@ class RecordMenu:
         """`show` gives the feed's value, `refill` those of the form, `options` go to the heavy events."""
 
         def save(now: Visit, steps: str) -> Iterator[list[Any]]:
-            if now.running or now.keeping:
-                now.notice = say_to(now, "record").text("one_at_a_time")
+            if busy(now):
                 yield ["", show(now)]
                 return
             try:
@@ -86,9 +85,7 @@ class RecordMenu:
             yield [gr.skip(), show(now)]
 
         def opened(now: Visit, data: bytes | None) -> dict[str, Any]:
-            if now.running or now.keeping:
-                now.notice = say_to(now, "record").text("one_at_a_time")
-            else:
+            if not busy(now):
                 now.notice = now.said = ""
                 try:
                     desk.play(now, record_from_bytes(data or b""))
@@ -103,6 +100,20 @@ class RecordMenu:
         )
 
 
+def sent(extension: str, data: bytes) -> str:
+    """A file as `DOWNLOAD` takes it: its name, told apart by the moment, and its bytes as base64."""
+    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return f"run-{moment}.{extension}\n{base64.b64encode(data).decode('ascii')}"
+
+
+def busy(visit: Visit) -> bool:
+    """True, and the notice says so, where a run or a record under way must end first."""
+    if visit.running or visit.keeping:
+        visit.notice = say_to(visit, "record").text("one_at_a_time")
+        return True
+    return False
+
+
 def _file(visit: Visit, record: Record) -> str:
     """The file's name and its bytes as base64; "" where it is too large, which the visit's notice then says."""
     data, say = record_to_bytes(record), say_to(visit, "record")
@@ -110,5 +121,4 @@ def _file(visit: Visit, record: Record) -> str:
         visit.notice = say.text("too_large", size=len(data), most=MAX_FILE_BYTES)
         return ""
     visit.said = say.text("saved", answers=len(record.answers), size=bytes_text(len(data)))
-    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return f"run-{moment}.record.json.gz\n{base64.b64encode(data).decode('ascii')}"
+    return sent("record.json.gz", data)

@@ -1,11 +1,11 @@
 """Making a record of a visit's run: its trace, what was looked at, and the inside of steps that the person names."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from components.copy import speak, words
+from components.desk_part import DeskPart
 from components.telling import telling
 from components.visit import Visit
 from engine.answers.refusal import Refusal
@@ -21,18 +21,8 @@ MAX_STEPS = 12
 MAX_LOOKED = 40
 
 
-class Recording(ABC):
+class Recording(DeskPart):
     """The part of the desk that makes records."""
-
-    @abstractmethod
-    def reopen(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def _trace(self, visit: Visit) -> Trace: ...
-    @abstractmethod
-    def _probe(self, visit: Visit, name: str, *, branch: int | None = None, **arguments: Any) -> Any: ...
-
-    @abstractmethod
-    def _found(self, visit: Visit, name: str, branch: int | None, arguments: dict[str, Any]) -> Any: ...
 
     def record(self, visit: Visit, steps: str = "") -> Iterator[Record | None]:
         """The run as a record, at last; before it, None after each answer, while `visit.said` says how far.

@@ -1,15 +1,13 @@
 """The button that makes the HTML page of a run, or of the record in sight, in the record menu."""
 
-import base64
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import gradio as gr
 
 from components.copy import words
 from components.export.recorded import html_page
-from components.record_menu import DOWNLOAD, RecordMenu, Records
+from components.record_menu import DOWNLOAD, RecordMenu, Records, busy, sent
 from components.telling import say_to, telling
 from components.units import bytes_text
 from components.visit import Visit
@@ -37,8 +35,7 @@ class PageButton:
         """`show` gives the feed's value, `options` go to the event."""
 
         def make(now: Visit, steps: str) -> Iterator[list[Any]]:
-            if now.running or now.keeping:
-                now.notice = say_to(now, "record").text("one_at_a_time")
+            if busy(now):
                 yield ["", show(now)]
                 return
             try:
@@ -48,10 +45,10 @@ class PageButton:
                         continue
                     now.said = say_to(now, "record_page").text("making")
                     yield ["", show(now)]
-                    sent = ""
+                    file = ""
                     with telling(desk, now):  # a file may come from anybody
-                        sent = _file(now, record)
-                    yield [sent, show(now)]
+                        file = _file(now, record)
+                    yield [file, show(now)]
             finally:  # also where the page closes
                 now.keeping = False
             yield [gr.skip(), show(now)]
@@ -74,5 +71,4 @@ def _file(visit: Visit, record: Record) -> str:
     """The file's name and its bytes as base64."""
     data = html_page(record, visit.language).encode("utf-8")
     visit.said = say_to(visit, "record_page").text("made", size=bytes_text(len(data)))
-    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return f"run-{moment}.html\n{base64.b64encode(data).decode('ascii')}"
+    return sent("html", data)

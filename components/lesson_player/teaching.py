@@ -1,9 +1,9 @@
 """What a person does in a lesson: open the list, play a note, go on and back, see the answer, run it live, leave."""
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from components.copy import words
+from components.desk_part import DeskPart
 from components.lesson_player.library import Library, Reading
 from components.lesson_player.places import station_of
 from components.lesson_player.scene import cursor, tokens_made
@@ -15,27 +15,14 @@ from engine.playback import Playback
 from engine.refusals import Refused
 
 if TYPE_CHECKING:
-    from engine.record import Record
+    pass
 
 
-class Teaching(ABC):
+class Teaching(DeskPart):
     """The part of the desk that plays lessons; how a record is shown is the desk's own."""
 
     #: The lessons that are offered: none, until the program gives some.
     library: Library = Library()
-
-    @abstractmethod
-    def play(self, visit: Visit, record: "Record", *, made: int | None = None) -> None: ...
-    @abstractmethod
-    def close_record(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def run_live(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def stop(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def ask(self, visit: Visit, probe: str) -> None: ...
-    @abstractmethod
-    def _forget(self, visit: Visit) -> None: ...
 
     @told
     def open_lesson(self, visit: Visit, lesson_id: str, note: int = 0) -> None:

@@ -1,12 +1,10 @@
 """Links out and in: the run in sight becomes one, and one becomes the run that waits for Run."""
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from components.compose import TOOLS
 from components.copy import LANGUAGES, speak, words
-from components.next_run import NextRun
-from components.panel import View
+from components.desk_part import DeskPart
 from components.sharing.place import look, looked_at, step_looked_at
 from components.telling import telling
 from components.visit import Visit
@@ -15,31 +13,13 @@ from engine.link import Link, link_from_text, link_to_text
 from engine.refusals import Refused
 
 if TYPE_CHECKING:
-    from engine.many_runtimes import ManyRuntimes
-    from engine.runtime import Runtime
+    pass
 
 
-class Sharing(ABC):
+class Sharing(DeskPart):
     """The part of the desk that makes and opens links; how a run goes on is the desk's own."""
 
     default: Experiment
-
-    @property
-    @abstractmethod
-    def runtime(self) -> "Runtime | ManyRuntimes": ...
-    @property
-    @abstractmethod
-    def with_model(self) -> bool: ...
-    @abstractmethod
-    def view(self, visit: Visit) -> View: ...
-    @abstractmethod
-    def reopen(self, visit: Visit) -> None: ...
-    @abstractmethod
-    def next_run(self, visit: Visit, message: str, form: dict[str, Any]) -> NextRun: ...
-    @abstractmethod
-    def open_lesson(self, visit: Visit, lesson_id: str, note: int = 0) -> None: ...
-    @abstractmethod
-    def _forget(self, visit: Visit) -> None: ...
 
     def link(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """Leave in `visit.shared` the text of a link to what Run would run, with the settings and the message as they
