@@ -60,6 +60,10 @@ class Choosing(DeskPart):
                 return
             visit.loading = ""
             facts = held.runtime.facts
+            pending, visit.pending = visit.pending, None
+            if pending is not None and pending.experiment.model == model_id:
+                self.open_link(visit, pending)
+                return
             # A model without a chat template is given the bare question; one that has one gets its template back.
             before = self.runtime.facts_of(visit.session_id)
             template = facts.chat_template is not None and (form["use_template"] or before.chat_template is None)

@@ -8,16 +8,20 @@ from components.next_run import NextRun
 from components.panel import View
 from components.visit import Visit
 from engine.experiment import Experiment
+from engine.link import Link
 from engine.record import Record
 from engine.trace import Trace
 
 if TYPE_CHECKING:
     from engine.many_runtimes import ManyRuntimes
+    from engine.models_at_hand import ModelsAtHand
     from engine.runtime import Runtime
 
 
 class DeskPart(ABC):
-    """Each of these is done by one part, or by the desk itself."""
+    """Each of these is done by one part, or by the desk itself. `hand` is None where no model can be chosen."""
+
+    hand: "ModelsAtHand | None"
 
     @property
     @abstractmethod
@@ -46,6 +50,8 @@ class DeskPart(ABC):
     def run_live(self, visit: Visit) -> None: ...
     @abstractmethod
     def open_lesson(self, visit: Visit, lesson_id: str, note: int = 0) -> None: ...
+    @abstractmethod
+    def open_link(self, visit: Visit, link: Link) -> None: ...
     @abstractmethod
     def _trace(self, visit: Visit) -> Trace: ...
     @abstractmethod

@@ -36,14 +36,14 @@ def wire(page: "Page") -> None:
             yield [gr.skip(), page.frame(visit)]
         yield [page.intents.model_of(visit), page.frame(visit)]
 
-    def refill(visit: "Visit") -> list[Any]:
-        """The form shows what the new conversation began with."""
-        return page._refill(visit)
+    def restore(visit: "Visit") -> list[Any]:
+        """Form and open tab are those of the new conversation, which a link may have waited for."""
+        return page._restore(visit)
 
     asked = [page.visit, page.header.model, *page.form.values()]
     page.header.model.input(
         choose, asked, [page.header.model, page.feed], concurrency_limit=LOADING_EVENTS, concurrency_id="load", **lanes
-    ).then(refill, page.visit, [*page.form.values()], concurrency_limit=None, **lanes)
+    ).then(restore, page.visit, [page.panels.tabs, *page.form.values()], concurrency_limit=None, **lanes)
 
 
 def follow(page: "Page", event: Any) -> None:

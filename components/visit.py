@@ -34,6 +34,7 @@ class Visit:
     looked: dict[str, Any] = field(default_factory=dict)  # answers about this run, newest last
     keeping: bool = False  # a record is being made
     link: Link | None = None  # was opened, and the place it names was not reached yet
+    pending: Link | None = None  # waits for the person to choose its model
     shared: str = ""  # the text of the newest link that was made
     loading: str = ""  # how far the model has come that was chosen, while it is being loaded
     wanted: str = ""  # the id of the model that was chosen last

@@ -10,6 +10,7 @@ from components.telling import telling
 from components.visit import Visit
 from engine.experiment import Experiment
 from engine.link import Link, link_from_text, link_to_text
+from engine.playback import NoModel
 from engine.refusals import Refused
 
 if TYPE_CHECKING:
@@ -55,7 +56,14 @@ class Sharing(DeskPart):
         """
         wanted, offered = link.experiment.model, self.runtime.offered
         if wanted not in offered:
-            raise Refused(words("sharing").text("other_model", wanted=wanted, loaded=", ".join(offered)))
+            if not self.with_model:
+                raise NoModel
+            loaded = self.runtime.facts.model_id
+            raise Refused(words("sharing").text("other_model", wanted=wanted, loaded=loaded))
+        if self.hand is not None and self.hand.loaded(wanted) is None:
+            visit.pending = link  # no link downloads anything
+            title = self.hand.catalog.find(wanted).title
+            raise Refused(words("sharing").text("choose_model", model=title))
         self.runtime.start(visit.session_id, link.experiment)
         visit.editing = visit.grid = None
         self._forget(visit)

@@ -14,6 +14,7 @@ from components.desk import Desk
 from components.visit import Visit
 from engine.catalog import ModelError
 from engine.experiment import parse_experiment
+from engine.link import Link, link_to_text
 from engine.loading.progress import Progress
 from engine.many_runtimes import ManyRuntimes
 from engine.models_at_hand import ModelsAtHand
@@ -175,3 +176,26 @@ def test_the_later_choice_counts_when_it_is_there_first(
     rest.join(PATIENCE)
     assert desk.model_of(visit) == ends
     assert visit.loading == ""
+
+
+def test_a_link_waits_until_its_model_is_chosen(desk: Desk, visit: Visit, shop: Shop) -> None:
+    asked = desk.runtime.parse(desk.default.model_dump() | {"model": "second", "prompt": "a dog", "messages": None})
+    text = link_to_text(Link(experiment=asked, station="tokens", step=1))
+    opened = desk.open("another", link=text)
+    assert "Choose it at the top of the page, and the link opens" in opened.notice
+    assert (desk.model_of(opened), opened.station, desk.hand.loaded("second")) == ("first", Visit().station, None)
+    choose(desk, opened, "second")
+    assert (opened.notice, desk.model_of(opened), opened.station, opened.refill) == ("", "second", "tokens", True)
+    assert desk.view(opened).trace.experiment == asked
+    assert desk.view(opened).trace.events == ()  # nothing was run
+    desk.step(opened, "", form_values(asked))
+    desk.step(opened, "", form_values(asked))
+    assert desk.view(opened).step.step == 1
+
+
+def test_a_link_is_forgotten_where_another_model_is_chosen(desk: Desk, shop: Shop) -> None:
+    asked = desk.default.model_copy(update={"model": "second"})
+    opened = desk.open("another", link=link_to_text(Link(experiment=asked, station="tokens")))
+    choose(desk, opened, "third")
+    choose(desk, opened, "second")
+    assert (desk.model_of(opened), opened.station) == ("second", Visit().station)
