@@ -101,6 +101,15 @@ def test_a_picture_of_a_phone(visit: OpenApp) -> None:
     picture(page, "phone")
 
 
+def test_a_picture_of_a_lesson(visit: OpenApp) -> None:
+    page = visit(width=1280, height=980)
+    page.press("lessons")
+    page.page.click('#lesson .lesson-card[data-id="paris"]')
+    page.page.click("#lesson .lesson-note [data-do=next]")
+    page.page.wait_for_selector("#lens-ranks .main-svg text >> nth=0")
+    picture(page, "lesson")
+
+
 def test_every_control_has_a_name(visit: OpenApp) -> None:
     page = visit()
     page.run()
