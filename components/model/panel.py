@@ -14,6 +14,7 @@ from components.widgets import chart_host, table, token_strip
 from components.widgets.rail import Station
 from engine.answers.memory import Memory
 from engine.answers.model import Model
+from engine.refusals import Refused
 
 STATION = "model"
 HEIGHT = 260
@@ -39,16 +40,28 @@ def build() -> list[gr.HTML]:
 def render(view: View) -> list[Any]:
     assert view.probe is not None
     found: Model = view.probe(STATION)
-    memory: Memory = view.probe("memory")
+    memory = _memory(view)
     tied = view.facts.tied_embeddings
     label = words(STATION).text("where_label", total=found.counted)
     return [
         parameters_value(found, view.facts, memory),
-        memory_value(memory),
+        memory_value(memory) if memory else None,
         where_note(found, tied),
         chart_host.value(areas_figure(found, HEIGHT), label=label, height=HEIGHT),
         parts_value(found, tied),
     ]
+
+
+def _memory(view: View) -> Memory | None:
+    """None where a record that does not tell it is shown with no model: what is free is no part of a run."""
+    assert view.probe is not None
+    try:
+        found: Memory = view.probe("memory")
+    except Refused:
+        if view.recorded is None:
+            raise
+        return None
+    return found
 
 
 def unavailable(view: View) -> str | None:

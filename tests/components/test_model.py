@@ -9,12 +9,14 @@ from components.model import panel
 from components.model.memory import memory_value
 from components.model.parameters import parameters_value
 from components.model.parts import ORDER, areas_figure, parts_value, share_text, where_note
+from components.panel import Recorded
 from components.units import bytes_text
 from components.widgets.chart_host import read_figure
 from components.widgets.host import read
 from engine.answers.memory import Memory, Need
 from engine.answers.model import Model
 from engine.model import LoadedModel
+from engine.playback import NotRecorded
 from engine.probes.model import PARTS, measure
 from tests.components.handmade import make_facts, make_view
 from tests.components.looking import cells, look, notes
@@ -154,3 +156,20 @@ def test_texts_and_order() -> None:
     ]  # fmt: skip
     assert "no model is loaded" in str(panel.unavailable(make_view()))
     assert station(panel, make_view()) == ("1.0K", f"{make_facts().layers} layers")
+
+
+def test_a_record_without_the_machine_s_memory_shows_the_rest(llama: LoadedModel) -> None:
+    with look(llama) as looked:
+        view = looked()
+
+        def probe(name: str, **arguments: object) -> object:
+            if name == "memory":
+                raise NotRecorded(name)
+            return view.probe(name, **arguments)
+
+        shown = dataclasses.replace(view, probe=probe, recorded=Recorded(1, 1, "test", alone=True))
+        parameters, memory, *_ = panel.render(shown)
+        assert memory is None
+        assert cells(parameters)
+        with pytest.raises(NotRecorded):
+            panel.render(dataclasses.replace(shown, recorded=None))
