@@ -30,7 +30,7 @@ decodescope.views.skip = (root, send, options) => {
         if (target.classList.contains("label-wrap")) say(target);
       } else {
         for (const node of addedNodes) {
-          if (node.nodeType !== Node.ELEMENT_NODE) continue;
+          if (!(node instanceof HTMLElement)) continue; // charts bring thousands of others at every token
           if (node.matches("button[id]") || node.querySelector("button[id]")) decodescope.setStates();
           if (node.matches(".label-wrap")) say(node);
           node.querySelectorAll(".label-wrap").forEach(say);
