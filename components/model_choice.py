@@ -43,7 +43,10 @@ def wire(page: "Page") -> None:
     asked = [page.visit, page.header.model, *page.form.values()]
     page.header.model.input(
         choose, asked, [page.header.model, page.feed], concurrency_limit=LOADING_EVENTS, concurrency_id="load", **lanes
-    ).then(restore, page.visit, [page.panels.tabs, *page.form.values()], concurrency_limit=None, **lanes)
+    ).then(
+        restore, page.visit, [page.panels.tabs, *page.form.values()],
+        concurrency_limit=None, show_progress_on=page.names, **lanes,
+    )  # fmt: skip
 
 
 def follow(page: "Page", event: Any) -> None:

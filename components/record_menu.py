@@ -96,7 +96,7 @@ class RecordMenu:
         saved = self.save.click(save, [visit, self.steps], [self.sent, feed], **options)
         saved.then(None, self.sent, None, js=DOWNLOAD, api_visibility="private")
         self.open.upload(opened, [visit, self.open], feed, **options).then(
-            refill, visit, form, show_progress="hidden", api_visibility="private"
+            refill, visit, form, show_progress="hidden", show_progress_on=feed, api_visibility="private"
         )
 
 
