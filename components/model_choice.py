@@ -27,7 +27,7 @@ def wire(page: "Page") -> None:
     """Choosing a model; nothing where there is no choice."""
     if not isinstance(page.header.model, gr.Dropdown):
         return
-    lanes: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "trigger_mode": "multiple"}
+    lanes: dict[str, Any] = {**page.quiet, "trigger_mode": "multiple"}
 
     def choose(visit: "Visit", model_id: Any, *values: Any) -> Iterator[list[Any]]:
         """The choice comes from the browser, so it may be anything."""
@@ -43,10 +43,7 @@ def wire(page: "Page") -> None:
     asked = [page.visit, page.header.model, *page.form.values()]
     page.header.model.input(
         choose, asked, [page.header.model, page.feed], concurrency_limit=LOADING_EVENTS, concurrency_id="load", **lanes
-    ).then(
-        restore, page.visit, [page.panels.tabs, *page.form.values()],
-        concurrency_limit=None, show_progress_on=page.names, **lanes,
-    )  # fmt: skip
+    ).then(restore, page.visit, [page.panels.tabs, *page.form.values()], concurrency_limit=None, **lanes)
 
 
 def follow(page: "Page", event: Any) -> None:
@@ -54,6 +51,4 @@ def follow(page: "Page", event: Any) -> None:
     may have brought another.
     """
     if isinstance(page.header.model, gr.Dropdown):
-        event.then(
-            page.intents.model_of, page.visit, page.header.model, show_progress="hidden", api_visibility="private"
-        )
+        event.then(page.intents.model_of, page.visit, page.header.model, **page.quiet)

@@ -60,6 +60,14 @@ class Page(Layout):
             visit.said, visit.notice = "", say_to(visit, "record").text("broken")
         return frame(self.intents.view(visit), visit, self.panels.parts, self.owner[visit.station])
 
+    @property
+    def quiet(self) -> dict[str, Any]:
+        """Options of every event. Whatever shows progress, gradio's page copies its value and sets its state anew with
+        each message of a run: hundreds of fields or a feed of 30 KB would cost the run half of its speed, so what shows
+        it is one small part, and hidden.
+        """
+        return {"show_progress": "hidden", "show_progress_on": self.names, "api_visibility": "private"}
+
     @functools.cached_property
     def owner(self) -> dict[str, Panel]:
         """The panel behind each station of the rail."""
@@ -69,9 +77,7 @@ class Page(Layout):
     # What a person does.
 
     def _wire(self) -> None:
-        light: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private", "concurrency_limit": None}
-        # Gradio's page sets the state of every output that ever showed progress anew with each message of a run.
-        wide = {**light, "show_progress_on": self.names}
+        light: dict[str, Any] = {**self.quiet, "concurrency_limit": None}
         # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
         heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
         asked = [self.visit, self.message, *self.form.values()]
@@ -80,7 +86,7 @@ class Page(Layout):
         opened = self.blocks.load(
             self._open, self.header.language, [self.visit, self.feed], js=language.REMEMBERED, **opening
         )
-        opened.then(self._restore, self.visit, [self.panels.tabs, *self.form.values()], **wide)
+        opened.then(self._restore, self.visit, [self.panels.tabs, *self.form.values()], **light)
         sharing.wire(self.header.link, self.header.said, self.intents.link, asked, list(self.form), **light)
         language.wire(self.header.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, self.labels, self.names, self.header.language, **light)
@@ -100,7 +106,7 @@ class Page(Layout):
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
         self.back.click(self._plain(self.intents.back), self.visit, self.feed, **heavy)
         live = self.run_live.click(self._plain(self.intents.run_live), self.visit, self.feed, **heavy)
-        live.then(self._refill, self.visit, [*self.form.values()], **wide)
+        live.then(self._refill, self.visit, [*self.form.values()], **light)
         self.header.page_button.wire(self.intents, self.visit, self.feed, self.frame, **heavy)
         self.header.records.wire(
             self.intents, self.visit, self.feed, self.frame, self._refill, [*self.form.values()], **heavy
@@ -114,14 +120,14 @@ class Page(Layout):
         for part in (self.conversation, self.timeline, *self._selectable()):
             chosen = part.select(self._select, self.visit, self.feed, **heavy, **each)
             if part in self.panels.parts["compare"]:  # what is chosen there may bring settings of its own
-                chosen.then(self._refill, self.visit, [*self.form.values()], **wide)
+                chosen.then(self._refill, self.visit, [*self.form.values()], **light)
         seen = ((self._panel, [self.panels.tabs, self.feed]), (self._refill, [*self.form.values()]))
         wiring.wire(self.header.lessons, self.lesson, self.visit, self.intents, seen, **heavy)
         for button, name in self.panels.asks:
             ask = self._plain(functools.partial(self.intents.ask, probe=name))
             asking = button.click(ask, self.visit, self.feed, **heavy)
             if name == "take_branch":
-                asking.then(self._refill, self.visit, [*self.form.values()], **wide)
+                asking.then(self._refill, self.visit, [*self.form.values()], **light)
         for typed, field in self.panels.queries:
             look_up = functools.partial(self._look_up, field=field)
             typed.submit(look_up, [self.visit, typed], self.feed, **heavy)

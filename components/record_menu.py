@@ -94,10 +94,9 @@ class RecordMenu:
             return show(now)
 
         saved = self.save.click(save, [visit, self.steps], [self.sent, feed], **options)
-        saved.then(None, self.sent, None, js=DOWNLOAD, api_visibility="private")
-        self.open.upload(opened, [visit, self.open], feed, **options).then(
-            refill, visit, form, show_progress="hidden", show_progress_on=feed, api_visibility="private"
-        )
+        light = options | {"concurrency_limit": None, "concurrency_id": None}
+        saved.then(None, self.sent, None, js=DOWNLOAD, **light)
+        self.open.upload(opened, [visit, self.open], feed, **options).then(refill, visit, form, **light)
 
 
 def sent(extension: str, data: bytes) -> str:

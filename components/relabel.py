@@ -64,9 +64,7 @@ def wire(feed: gr.HTML, labels: Labels, names: gr.HTML, switch: gr.Radio, **opti
         language = asked if isinstance(asked, str) and asked in LANGUAGES else DEFAULT
         return [*labels.updates(language), language]
 
-    # Of every output that ever showed progress gradio's page sets the state anew with each message from the server:
-    # two hundred of them would cost a run half of its speed.
-    feed.select(relabel, None, [*labels.components, names, switch], show_progress_on=names, **options)
+    feed.select(relabel, None, [*labels.components, names, switch], **options)
 
 
 def _blocks(layout: gr.Blocks) -> list[Block]:

@@ -111,7 +111,7 @@ decodescope.views.chart_host = (root, send, options) => {
   }
 };
 
-// Charts are drawn one at a time, each then leaving the browser four times the time it took: while tokens come in, a chart
+// Charts are drawn one at a time, each then leaving the browser six times the time it took: while tokens come in, a chart
 // that falls behind skips to its newest figure, and the tokens do not wait for it.
 decodescope.charts = (() => {
   const queue = [];
@@ -123,7 +123,7 @@ decodescope.charts = (() => {
       await new Promise(requestAnimationFrame);
       const started = performance.now();
       await queue.shift()();
-      await pause(Math.min(4 * (performance.now() - started), 300));
+      await pause(Math.min(6 * (performance.now() - started), 400));
     }
     busy = false;
   }

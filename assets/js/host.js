@@ -57,7 +57,7 @@ window.decodescope = (() => {
       update(value) {
         for (const [property, all] of Object.entries(states)) Object.assign(all, value[property]);
         setStates();
-        document.documentElement.lang = value.language; // gradio takes that of the browser
+        attribute(document.documentElement, "lang", value.language); // gradio takes that of the browser
         if (value.language !== language) ask(value.language);
         language = value.language;
         pass(value.first);
@@ -87,6 +87,20 @@ window.decodescope = (() => {
   function attribute(node, name, value) {
     if (value === null || value === undefined || value === "" || value === false) node.removeAttribute(name);
     else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  }
+
+  // What asks for sizes waits for the next frame, where the browser lays out anyway: first all questions are asked, then all
+  // answers used. Asked at once, each would have the whole page laid out again while a token comes in.
+  const asked = new Map(); // by owner: what it asks, and what it does with the answer
+  function measured(owner, ask, use) {
+    if (!asked.size) {
+      requestAnimationFrame(() => {
+        const answers = [...asked.values()].map(([question, answered]) => [answered, question()]);
+        asked.clear();
+        for (const [answered, answer] of answers) answered(answer);
+      });
+    }
+    asked.set(owner, [ask, use]);
   }
 
   const BLOCK = 32;
@@ -147,15 +161,16 @@ window.decodescope = (() => {
   // A box that has more than it shows is reached by Tab, so that the arrow keys scroll it; not where what is in it can be.
   // Without `label` it keeps the role and the name that it has.
   function scrolls(box, inside, reachable, label) {
-    const settle = () => {
-      const more = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
-      const reach = more && !reachable();
+    const more = () => box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+    const say = (isMore) => {
+      const reach = isMore && !reachable();
       attribute(box, "tabindex", reach ? "0" : null);
       if (label) {
         attribute(box, "role", reach ? "group" : null);
         attribute(box, "aria-label", reach ? label() : null);
       }
     };
+    const settle = () => measured(say, more, say);
     const watch = new ResizeObserver(settle);
     watch.observe(box);
     watch.observe(inside);
@@ -184,18 +199,19 @@ window.decodescope = (() => {
   // One of many marked as current. While it moves on to the newest item the box follows, unless a person scrolled away.
   function current(box) {
     let marked = null;
+    let revealed = null; // the one that was marked when the box last followed, or could have
     return {
-      get node() {
-        return marked;
-      },
       set(node, newest) {
         if (node === marked) return;
-        const follow = !marked || !marked.isConnected || !newest || shows(box, marked);
         if (marked) marked.removeAttribute("aria-current");
         marked = node;
         if (!node) return;
         node.setAttribute("aria-current", "true");
-        if (follow) reveal(box, node);
+        const follows = () => !revealed || !revealed.isConnected || !newest || shows(box, revealed);
+        measured(box, follows, (follow) => {
+          revealed = marked;
+          if (follow && marked) reveal(box, marked);
+        });
       },
     };
   }

@@ -56,7 +56,7 @@ class PageButton:
         # A page takes seconds of the processor: one at a time, so that runs go on.
         alone = options | {"concurrency_limit": 1, "concurrency_id": "export"}
         made = self.button.click(make, [visit, self.menu.steps], [self.menu.sent, feed], **alone)
-        made.then(None, self.menu.sent, None, js=DOWNLOAD, api_visibility="private")
+        made.then(None, self.menu.sent, None, js=DOWNLOAD, **alone)
 
 
 def _records(desk: Records, visit: Visit, steps: str) -> Iterator[Record | None]:

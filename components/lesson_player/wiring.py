@@ -45,4 +45,4 @@ def wire(
     opener.click(listed, visit, list(shown), **options)
     event = strip.select(pressed, visit, list(shown), trigger_mode="multiple", **options)
     for follow, parts in later:
-        event = event.then(follow, visit, list(parts), show_progress_on=strip, **options)
+        event = event.then(follow, visit, list(parts), **options)
