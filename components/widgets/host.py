@@ -24,7 +24,7 @@ from components.copy import LANGUAGES
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 WIDGETS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap")
-SCRIPTS = (*WIDGETS, "lesson", "page", "language", "sharing", "reach")
+SCRIPTS = (*WIDGETS, "stream", "lesson", "page", "language", "sharing", "reach")
 BLOCK = 32  # also in assets/js/host.js
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 SHEETS = ("tokens", "page", "controls", "widgets", "sharing", "lesson", "reach")

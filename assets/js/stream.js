@@ -1,0 +1,56 @@
+// Gradio ends its stream of messages once no event is open. While that word is on its way a new event may begin, and gradio's
+// page takes the end for its end too: what was pressed shows nothing until something else is pressed. So while an event is open
+// the end is not passed on; the stream goes on over a connection of its own.
+(() => {
+  const fetched = window.fetch;
+  const open = new Set(); // events that have begun and not ended
+  const HEAD = /^data: \{"msg":"(\w+)","event_id":(?:"(\w+)"|null)/;
+
+  window.fetch = async (resource, options) => {
+    const { pathname } = new URL(resource.url ?? resource, document.baseURI);
+    if (pathname.endsWith("/queue/join")) return begun(await fetched(resource, options));
+    if (pathname.endsWith("/queue/data")) return lasting(() => fetched(new Request(resource, options)));
+    return fetched(resource, options);
+  };
+
+  async function begun(response) {
+    if (response.ok) open.add((await response.clone().json()).event_id);
+    return response;
+  }
+
+  async function lasting(connect) {
+    const response = await connect();
+    if (!response.ok) return response;
+    let messages = split(response.body);
+    const body = new ReadableStream({
+      async pull(controller) {
+        for (;;) {
+          const { done, value } = await messages.read();
+          if (done) {
+            open.clear(); // the connection broke: gradio says so
+            return controller.close();
+          }
+          const [, kind, event] = HEAD.exec(value) ?? [];
+          if (kind === "process_completed") open.delete(event);
+          if (kind !== "close_stream" || !open.size) return controller.enqueue(value);
+          messages = split((await connect()).body);
+        }
+      },
+      cancel: (reason) => messages.cancel(reason),
+    });
+    return new Response(body.pipeThrough(new TextEncoderStream()), { headers: response.headers });
+  }
+
+  // A reader of whole messages, each with the empty line that ends it.
+  function split(bytes) {
+    let rest = "";
+    const whole = new TransformStream({
+      transform(text, controller) {
+        const parts = (rest + text).split("\n\n");
+        rest = parts.pop();
+        for (const part of parts) controller.enqueue(`${part}\n\n`);
+      },
+    });
+    return bytes.pipeThrough(new TextDecoderStream()).pipeThrough(whole).getReader();
+  }
+})();
