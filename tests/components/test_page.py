@@ -73,3 +73,12 @@ def test_event_data_of_any_kind_chooses_nothing(page: Page, desk: Desk, visit: V
     page._choose_station(visit, event)
     page._select(visit, event)
     assert (visit.station, visit.cursor) == before
+
+
+def test_what_shows_progress_is_one_small_part(page: Page) -> None:
+    """Gradio's page copies the value of whatever shows progress with each message of a run."""
+    events = [event for event in page.blocks.fns.values() if event.api_visibility == "private" and event.outputs]
+    assert len(events) > 40
+    for event in events:
+        shown = [part.elem_id for part in event.show_progress_on or event.outputs]
+        assert (event.show_progress, shown) == ("hidden", ["names"]), event.fn

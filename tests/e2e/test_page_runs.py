@@ -23,6 +23,35 @@ WATCH = """() => {
 }"""
 
 
+#: Notes who asks for a size of the page's outside of a picture, and how often the whole page's language is set.
+ASKED = """() => {
+  window.asked = [];
+  window.languages = 0;
+  let drawing = 0;
+  const next = window.requestAnimationFrame;
+  window.requestAnimationFrame = (work) => next((time) => {
+    drawing += 1;
+    try { work(time); } finally { drawing -= 1; }
+  });
+  const note = (owner, name) => {
+    const { get, value } = Object.getOwnPropertyDescriptor(owner, name);
+    function noting() {
+      const { stack } = new Error();
+      const apart = /plotly|at draw|ResizeObserver/.test(stack); // charts take turns of their own
+      if (!drawing && !apart) window.asked.push(`${name} of ${this.className || this.id}: ${stack}`);
+      return (get || value).call(this);
+    }
+    Object.defineProperty(owner, name, get ? { get: noting } : { value: noting });
+  };
+  note(Element.prototype, "getBoundingClientRect");
+  const ofAll = ["scrollWidth", "scrollHeight", "clientWidth", "clientHeight", "scrollTop"];
+  for (const name of ofAll) note(Element.prototype, name);
+  for (const name of ["offsetWidth", "offsetHeight"]) note(HTMLElement.prototype, name);
+  const watch = new MutationObserver((changes) => (window.languages += changes.length));
+  watch.observe(document.documentElement, { attributeFilter: ["lang"] });
+}"""
+
+
 def long_run(page: Visitor, tokens: int = LONG) -> None:
     """Settings under which an answer takes a while."""
     page.set("min_new_tokens", tokens)
@@ -46,6 +75,18 @@ def test_everything_in_sight_follows_a_run(visit: OpenApp) -> None:
     assert page.texts("#kv-growth .main-svg")
     for part, shown in enumerate(zip(*frames, strict=True)):
         assert len(set(shown)) > LONG / 4, f"part {part} stood still"
+
+
+def test_while_tokens_come_in_the_page_is_laid_out_once_a_picture(visit: OpenApp) -> None:
+    """A size asked for between two pictures, and the language set anew, have the browser style the whole page again."""
+    page = visit()
+    page.open("kv_cache")
+    long_run(page)
+    page.page.evaluate(ASKED)
+    page.run()
+    assert len(page.tokens) == LONG
+    assert page.page.evaluate("window.asked") == []
+    assert page.page.evaluate("window.languages") == 0
 
 
 def test_stop_ends_the_run_within_a_step_and_a_step_goes_on(visit: OpenApp, run_trace: RunTrace) -> None:
