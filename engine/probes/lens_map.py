@@ -8,7 +8,7 @@ from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.inside import context_of
 from engine.probes.lens import next_token
-from engine.probes.readings import ranks_of, read
+from engine.probes.readings import read
 from engine.probes.stretch import MAX_POSITIONS, Stretch, stretch
 from engine.stages.vocabulary import vocabulary
 from engine.trace import Floats, Ints
@@ -60,11 +60,12 @@ def read_pieces(found: Stretch, next_ids: Ints, vocab: int) -> tuple[Ints, Float
         each = max(1, PIECE // vocab)
         for at in range(0, len(normed), each):
             logits = found.parts.unembed(normed[at : at + each]).numpy(force=True)
-            reading, ids = read(logits), wanted[at : at + each, None]
+            ids = wanted[at : at + each, None]
             own = np.take_along_axis(logits, np.maximum(ids, 0), axis=1)
-            tops.append(reading.top_ids)
+            tops.append(logits.argmax(axis=1).astype(np.int32))
+            reading = read(logits, tops[-1], own)
             probabilities.append(reading.top_probabilities)
-            ranks.append(np.where(ids < 0, 0, ranks_of(logits, own))[:, 0])
+            ranks.append(np.where(ids < 0, 0, reading.ranks)[:, 0])
     shape = len(found.stream), len(next_ids)
     top_ids, top_probabilities, next_ranks = (
         np.concatenate(part).reshape(shape) for part in (tops, probabilities, ranks)
