@@ -18,10 +18,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq install --constraint
 run: $(VENV)/.runtime
 	@$(BIN)/python app.py $(ARGS)
 
-# Small models are slower on several threads; the browser's tests share one app and run alone.
+# Small models are slower on several threads. The browser's tests run apart: each of their workers has an app of its own.
 test: lint $(VENV)/.browser
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(ARGS)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/e2e $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/e2e $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -58,9 +58,11 @@ def at_paris(page: Visitor, station: str, *charts: str) -> None:
         page.page.wait_for_selector(f"#{chart} .main-svg text >> nth=0")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
-def test_no_station_makes_the_page_scroll_sideways(visit: OpenApp, size: str, dark: bool) -> None:
+# Colours move nothing, so each size is walked through in one of the themes.
+@pytest.mark.parametrize(("size", "dark"), [("desktop", True), ("phone", False)], ids=["desktop-dark", "phone-light"])
+def test_no_station_makes_the_page_scroll_sideways_or_has_a_control_without_a_name(
+    visit: OpenApp, size: str, dark: bool
+) -> None:
     width, height = SIZES[size]
     page = visit(width=width, height=height, dark=dark)
     page.run()
@@ -68,7 +70,9 @@ def test_no_station_makes_the_page_scroll_sideways(visit: OpenApp, size: str, da
         page.open(station)
         page.page.wait_for_selector("#right :is(td, .t, .main-svg, [id$=-reason] .fact):visible")
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width, station
+        assert page.page.evaluate(NAMELESS) == [], station
     page.control("mistake")  # opens all that is folded away
+    assert page.page.evaluate(NAMELESS) == []
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
     outside = page.page.locator("#left > :not(.keyboard-only)").evaluate_all(
         """nodes => nodes.filter((node) => {
@@ -78,6 +82,7 @@ def test_no_station_makes_the_page_scroll_sideways(visit: OpenApp, size: str, da
     )
     assert outside == 0
     assert page.page.evaluate("document.body.classList.contains('dark')") == dark
+    assert page.page.evaluate("document.documentElement.lang") == "en"
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -108,17 +113,6 @@ def test_a_picture_of_a_lesson(visit: OpenApp) -> None:
     page.page.click("#lesson .lesson-note [data-do=next]")
     page.page.wait_for_selector("#lens-ranks .main-svg text >> nth=0")
     picture(page, "lesson")
-
-
-def test_every_control_has_a_name(visit: OpenApp) -> None:
-    page = visit()
-    page.run()
-    page.control("mistake")
-    for station in page.stations:
-        page.open(station)
-        page.page.wait_for_selector("#right :is(td, .t, .main-svg, [id$=-reason] .fact):visible")
-        assert page.page.evaluate(NAMELESS) == [], station
-    assert page.page.evaluate("document.documentElement.lang") == "en"
 
 
 def test_the_focus_is_seen(visit: OpenApp) -> None:
