@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from components import copy
-from components.copy import listed, parse, sentences, speak, words, words_in
+from components.copy import listed, sentences, speak, words, words_in
+from engine.wording import parse
 
 COMPONENTS = Path(copy.__file__).parent
 ENGLISH = copy.FOLDER / "en"

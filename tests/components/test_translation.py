@@ -5,7 +5,8 @@ from string import Formatter
 
 import pytest
 
-from components.copy import DEFAULT, FOLDER, LANGUAGES, Words, words_in
+from components.copy import DEFAULT, FOLDER, LANGUAGES, words_in
+from engine.wording import Words
 
 OTHERS = [language for language in LANGUAGES if language != DEFAULT]
 STATIONS = sorted(path.stem for path in (FOLDER / DEFAULT).glob("*.md"))
