@@ -121,7 +121,7 @@ def _placed(conversation: Conversation, probe: Callable[..., Any], arguments: di
     stopped = trace.stopped(turn)
     if stopped and stopped.reason == "error" and trace.prefilled(turn) is None:
         field, message = stopped.evidence.get("field", ""), stopped.evidence.get("message", "")
-        raise ExperimentError(str(field), message if isinstance(message, str) else "")
+        raise ExperimentError(str(field), message if isinstance(message, str) else str(message))
     placed, step = arguments | {"turn": turn}, arguments.get("step")
     if step is None:
         return placed

@@ -269,4 +269,5 @@ def fault(detail: Mapping[str, Any], got: str) -> Said:
     key = f"field_{detail['type']}"
     if key not in english():
         return said("field_other", detail=detail["msg"], got=got)
-    return said(key, **detail.get("ctx", {}), got=got)
+    values = detail.get("ctx", {})
+    return said(key, **values) if detail["type"] == "missing" else said(key, **values, got=got)

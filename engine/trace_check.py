@@ -7,11 +7,25 @@ import numpy.typing as npt
 from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
 from engine.said import said
-from engine.trace import Prefilled, Rendered, Stepped, Trace
+from engine.trace import Prefilled, Rendered, Stepped, Stopped, Trace
 from engine.truncated import Truncated
+from engine.values import TRANSFORMERS_ORDER
 
 #: What is known of each forward.
 FED = frozenset({"input_ids", "attention_mask", "position_ids", "logits", "keys", "values"})
+
+#: What a token's logits go through.
+STAGES = frozenset({"logits", *TRANSFORMERS_ORDER})
+
+#: What the end of a turn is told with, by its reason or by the limit that was reached.
+TOLD: dict[str | None, dict[str, type | tuple[type, ...]]] = {
+    "error": {"field": str, "message": str},
+    "stop_string": {"string": str},
+    "tool_limit": {"rounds": int},
+    "run_seconds": {"seconds": (int, float)},
+    "max_new_tokens": {"max_new_tokens": int},
+    "context": {"context": int},
+}
 
 #: Layers, and heads of a layer, at most: pages count through them. The largest models have some hundred.
 MOST_PARTS = 1_000
@@ -82,6 +96,8 @@ def check_whole(trace: Trace) -> None:
             _check_fed(event.shapes, path)
         elif isinstance(event, Stepped):
             _check_step(event, facts, path)
+        elif isinstance(event, Stopped):
+            _check_stopped(event, len(trace.steps(event.turn)), path)
         elif isinstance(event, Truncated) and any(not 0 <= one.kept <= one.tokens for one in event.portions):
             raise ExperimentError(path, said("more_stays"))
 
@@ -101,7 +117,8 @@ def _check_rendered(event: Rendered, path: str) -> None:
 
 def _check_step(step: Stepped, facts: ModelFacts, path: str) -> None:
     stages, count = len(step.stages), step.candidate_ids.size
-    if not stages or not count:
+    names = {stage.name for stage in step.stages} | ({step.eos.cut_by} if step.eos and step.eos.cut_by else set())
+    if not stages or not count or not names <= STAGES:
         raise ExperimentError(path, said("step_has_stages"))
     shaped(path, "candidate_ids", step.candidate_ids, (count,))
     if step.candidate_ids.min() < 0 or step.candidate_ids.max() >= facts.vocab_rows:
@@ -113,6 +130,21 @@ def _check_step(step: Stepped, facts: ModelFacts, path: str) -> None:
     if not ((weights >= 0) & (weights <= 1.001)).all() or not (step.logits < float("inf")).all():
         raise ExperimentError(path, said("no_probabilities"))
     _check_fed(step.shapes, path)
+
+
+def _check_stopped(event: Stopped, steps: int, path: str) -> None:
+    """A page tells of an end what decided it."""
+    evidence, limit = event.evidence, event.evidence.get("limit")
+    known = ("max_new_tokens", "context") if event.reason == "length" else (None, "rounds", "run_seconds")
+    if limit not in known or not isinstance(evidence.get("also", []), list):
+        raise ExperimentError(f"{path}.evidence", said("no_such_end", reason=event.reason))
+    if event.reason == "no_candidate" and evidence.get("stage") not in STAGES:
+        raise ExperimentError(f"{path}.evidence", said("no_such_end", reason=event.reason))
+    for name, kind in (TOLD.get(event.reason, {}) | TOLD.get(limit, {})).items():
+        if not isinstance(evidence.get(name), kind) or isinstance(evidence[name], bool):
+            raise ExperimentError(f"{path}.evidence", said("name_missing", name=name))
+    if event.reason in ("eos", "grammar_end", "stop_string") and not steps:
+        raise ExperimentError(path, said("end_without_token", reason=event.reason))
 
 
 def _check_fed(shapes: dict[str, tuple[int, ...]], path: str) -> None:

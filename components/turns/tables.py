@@ -5,6 +5,7 @@ from typing import Any
 
 from components.copy import sentences, words
 from components.drawing import Drawing, drawing
+from components.in_words import translated
 from components.turns.cause import Difference
 from components.turns.closing import Closing
 from components.turns.ledger import TurnRow
@@ -126,7 +127,7 @@ def _difference_cells(rendered: Rendered, difference: Difference | None) -> list
     shared, old, new = (visible_bytes(data) for data in (difference.shared, difference.old, difference.new))
     cause = say.text(f"cause_{difference.cause}")
     if rendered.refused is not None:
-        cause = sentences(cause, say.text("refused", reason=running_text(rendered.refused)))
+        cause = sentences(cause, say.text("refused", reason=running_text(translated(rendered.refused))))
     return [
         str(rendered.turn + 1),
         f"{difference.position:,}",
