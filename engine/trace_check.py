@@ -15,7 +15,7 @@ from engine.values import TRANSFORMERS_ORDER
 FED = frozenset({"input_ids", "attention_mask", "position_ids", "logits", "keys", "values"})
 
 #: What a token's logits go through.
-STAGES = frozenset({"logits", *TRANSFORMERS_ORDER})
+STAGES = ("logits", *TRANSFORMERS_ORDER)
 
 #: What the end of a turn is told with, by its reason or by the limit that was reached.
 TOLD: dict[str | None, dict[str, type | tuple[type, ...]]] = {
@@ -117,9 +117,11 @@ def _check_rendered(event: Rendered, path: str) -> None:
 
 def _check_step(step: Stepped, facts: ModelFacts, path: str) -> None:
     stages, count = len(step.stages), step.candidate_ids.size
-    names = {stage.name for stage in step.stages} | ({step.eos.cut_by} if step.eos and step.eos.cut_by else set())
-    if not stages or not count or not names <= STAGES:
+    if not stages or not count:
         raise ExperimentError(path, said("step_has_stages"))
+    for name in (*(stage.name for stage in step.stages), step.eos.cut_by if step.eos else None):
+        if name is not None and name not in STAGES:
+            raise ExperimentError(f"{path}.stages", said("unknown_here", name=name[:60], known=", ".join(STAGES)))
     shaped(path, "candidate_ids", step.candidate_ids, (count,))
     if step.candidate_ids.min() < 0 or step.candidate_ids.max() >= facts.vocab_rows:
         raise ExperimentError(f"{path}.candidate_ids", said("ids_up_to", last=facts.vocab_rows - 1))
