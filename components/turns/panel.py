@@ -29,7 +29,7 @@ def stations(view: View) -> list[Station]:
     if not rows:
         return [Station(STATION, say.title, "–")]
     newest = rows[-1]
-    result = say.text("station_first" if len(rows) == 1 else "station", turns=len(rows))
+    result = say.text("station", turns=len(rows))
     note = say.text("station_note", reused=newest.reused, computed=newest.computed)
     return [Station(STATION, say.title, result, note)]
 
