@@ -30,7 +30,8 @@ def stations(view: View) -> list[Station]:
         return [Station(STATION, say.title, "–")]
     newest = rows[-1]
     result = say.text("station", turns=len(rows))
-    note = say.text("station_note", reused=newest.reused, computed=newest.computed)
+    numbers = {"reused": newest.reused, "computed": newest.computed}
+    note = say.text("station_refused") if newest.refused else say.text("station_note", **numbers)
     return [Station(STATION, say.title, result, note)]
 
 

@@ -43,7 +43,7 @@ def _turn_cells(row: TurnRow) -> list[Cell | str]:
         f"{row.context:,}",
         f"{row.cached:,}",
         reused,
-        f"{row.computed:,}",
+        "–" if row.refused else f"{row.computed:,}",
         Cell(f"{row.dropped:,}", tone="warn" if row.dropped else ""),
         f"{row.answer:,}",
         "–" if row.held is None else f"{row.held:,}",
@@ -59,8 +59,8 @@ def _sum_text(rows: Sequence[TurnRow]) -> str:
         "answer": row.answer, "held": row.held, "all": sum(one.context for one in rows),
         "all_computed": sum(one.computed for one in rows),
     }  # fmt: skip
-    parts = [say.text("sum_context", **numbers)]
-    if row.turn:
+    parts = [say.text("sum_refused" if row.refused else "sum_context", **numbers)]
+    if row.turn and not row.refused:
         parts.append(say.text("sum_dropped", **numbers))
     if row.answer:
         parts.append(say.text("sum_held", **numbers))

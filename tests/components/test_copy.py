@@ -165,8 +165,22 @@ def test_sentences_are_joined_as_their_language_does():
 #: Words in s that may follow a place and count nothing.
 NOTHING_COUNTED = {
     *("adds", "as", "begins", "computes", "counts", "devices", "does", "ends", "forbids", "goes", "has", "holds", "is"),
-    *("its", "keeps", "marks", "nats", "needs", "projects", "ranks", "reuses", "rounds", "stands", "takes", "this"),
-    *("tok/s", "turns", "was", "weights"),
+    *(
+        "its",
+        "keeps",
+        "marks",
+        "nats",
+        "needs",
+        "projects",
+        "ranks",
+        "reuses",
+        "rounds",
+        "speaks",
+        "stands",
+        "takes",
+        "this",
+    ),
+    *("this", "tok/s", "turns", "was", "weights"),
 }
 #: Places whose number is never 1: limits of the program, sizes of a model or of files, multiples; or no number at all.
 NEVER_ONE = {
