@@ -9,6 +9,7 @@ import pytest
 
 from components.copy import speak, words_in
 from components.in_words import translated
+from components.status import failure
 from engine import said as sentences
 from engine.answers.parity import Parity
 from engine.answers.refusal import Refusal
@@ -21,6 +22,7 @@ from engine.record import Answered, Record, record_from_bytes, record_to_bytes
 from engine.refusals import Refused
 from engine.said import Said, Sentence, said
 from engine.trace import Rendered, Stopped
+from tests.components.handmade import make_view
 from tests.engine.conversations import experiment, finish
 from tests.engine.models import tiny
 from tests.engine.records import contents, read, recorded
@@ -84,9 +86,12 @@ def test_a_page_in_chinese_says_it_in_chinese():
         with pytest.raises(Refused) as refused:
             Playback(again).probe(0, "lens", turn=0, position=7)
         assert translated(refused.value.args[0]) == told[2]
+        assert failure(make_view(again.trace)) == f"messages: {told[0]}"
     finally:
         speak("en")
     say = words_in("zh", "refusals")
+    values = record_from_bytes(record_to_bytes(ended_badly())).trace.events[-1].evidence["message"].values
+    assert told[0] == say.text("prompt_too_long", **values)
     assert told[1] == say.text("state_no_way_back", layer=1)
     assert told[2] == "position: " + say.text("not_fed", last=1, position=7)
     assert told[4] == say.text("parity_no_token")
