@@ -25,13 +25,7 @@ class Clients:
         """A run of this client, for the time of the `with` block. Raises `Refused` beyond its share."""
         with self._lock:
             if self._under_way[client] >= self._share:
-                raise Refused(
-                    said(
-                        "client_busy",
-                        "this address has {count} runs under way, which is the most; wait for one to end",
-                        count=self._share,
-                    )
-                )
+                raise Refused(said("client_busy", count=self._share))
             self._under_way[client] += 1
         try:
             yield

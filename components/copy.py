@@ -1,24 +1,17 @@
 """The words of the page: one Markdown file a station under assets/copy/<language>, read once.
 
 `speak` says in which language `words` answers, in the context that calls it: gradio runs handlers, and each step of
-a generator, in contexts of their own. So words are asked for where they are used, and never kept.
-
-    # Title
-    The intro: what is seen, and one thing to try.
-
-    ## key
-    A label or a sentence, with {places} for numbers.
-
-The text stays plain: it reaches the page as text nodes.
+a generator, in contexts of their own. So words are asked for where they are used, and never kept. What such a file
+looks like stands in engine/wording.py; its text stays plain: it reaches the page as text nodes.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from engine.wording import Words, parse
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "copy"
 
@@ -34,22 +27,6 @@ _CLOSING = tuple("。！？；：，")
 _BETWEEN = {"en": "; ", "zh": "；"}
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-
-
-@dataclass(frozen=True)
-class Words:
-    """The words of one station. Paragraphs of `intro` and of a section are parted by an empty line."""
-
-    station: str
-    title: str
-    intro: str
-    sections: Mapping[str, str]
-
-    def text(self, key: str, **values: Any) -> str:
-        """The section `key` with `values` put into its {places}. Raises KeyError for an unknown key or place."""
-        if key not in self.sections:
-            raise KeyError(f"the copy of {self.station!r} has no section {key!r}")
-        return self.sections[key].format(**values)
 
 
 def speak(language: str) -> None:
@@ -89,23 +66,3 @@ def words_in(language: str, station: str) -> Words:
         if not _NAME.fullmatch(name):
             raise ValueError(f"not a name of a station or a language: {name!r}")
     return parse(station, (FOLDER / language / f"{station}.md").read_text(encoding="utf-8"))
-
-
-def parse(station: str, source: str) -> Words:
-    """Read one copy file. Raises ValueError where the title is missing or a key appears twice."""
-    opening, *rest = re.split(r"^## +", source, flags=re.MULTILINE)
-    title, _, intro = opening.strip().partition("\n")
-    if not title.startswith("# "):
-        raise ValueError(f"the copy of {station!r} does not begin with '# Title'")
-    sections: dict[str, str] = {}
-    for section in rest:
-        key, _, body = section.partition("\n")
-        if key.strip() in sections:
-            raise ValueError(f"the copy of {station!r} has the section {key.strip()!r} twice")
-        sections[key.strip()] = _paragraphs(body)
-    return Words(station, title.removeprefix("# ").strip(), _paragraphs(intro), sections)
-
-
-def _paragraphs(text: str) -> str:
-    """Lines of a paragraph joined by spaces, paragraphs parted by one empty line."""
-    return "\n\n".join(" ".join(block.split()) for block in re.split(r"\n\s*\n", text.strip()) if block.strip())

@@ -15,11 +15,9 @@ def in_words(error: ExperimentError | Refused) -> str:
 
 
 def translated(text: str) -> str:
-    """A sentence of the engine; one that the page has no words for stays English."""
+    """A sentence of the engine in the language that is spoken; of a text that is none nothing is known but itself."""
     if not isinstance(text, Said) or spoken() == DEFAULT:
         return text
     say = words("refusals")
-    if text.key not in say.sections:
-        return text
     values = {name: translated(value) if isinstance(value, str) else value for name, value in text.values.items()}
     return say.text(text.key, **values)

@@ -64,7 +64,7 @@ class Recording(DeskPart):
             raise
         except (ExperimentError, Refused) as refused:
             if branch is None and not (visit.playing or visit.keeping):
-                self.remember(visit, name, arguments, Refusal(str(refused)))
+                self.remember(visit, name, arguments, Refusal.of(refused))
             raise
 
     def _kept(self, visit: Visit, trace: Trace, name: str, arguments: dict[str, Any]) -> list[Answered]:

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol
 
-from components.copy import Words, speak, words
+from components.copy import speak, words
 from components.in_words import in_words
 from components.visit import Visit
 from engine.experiment import ExperimentError
 from engine.refusals import Refused, SessionGone
+from engine.wording import Words
 
 log = logging.getLogger(__name__)
 

@@ -115,8 +115,7 @@ def _answer(steps: Sequence[Stepped], stopped: Stopped | None) -> Group:
         Chip(text=text, position=step.position, role="assistant", state=_step_state(step), title=_step_title(step))
         for step, text in zip(steps, texts, strict=True)
     ]
-    key = "answer_ended" if stopped else "answer"
-    label = words("page").text(key if len(steps) > 1 else f"{key}_1", count=len(steps))
+    label = words("page").text("answer_ended" if stopped else "answer", count=len(steps))
     return _text_group(chips, label, "assistant")
 
 

@@ -4,6 +4,7 @@ Families differ in names and in the order of their norms. What is found here is 
 there is an `AnatomyError` whose message says what is missing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from engine.refusals import Refused
+from engine.said import Said, said
 
 #: Names under which families keep the same part, most telling first.
 _ATTENTION = ("self_attn", "attn", "attention")
@@ -22,6 +24,11 @@ _POSITIONS = ("wpe", "embed_positions")
 
 class AnatomyError(Refused):
     """A part that a view needs is not there; the message says which."""
+
+
+def no_part(module: nn.Module, what: Said, names: Sequence[str]) -> Said:
+    """That a module has not `what` is wanted of it under any of these names."""
+    return said("anatomy_no_part", module=type(module).__name__, what=what, names=", ".join(names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +88,7 @@ class Anatomy:
 def anatomy(model: PreTrainedModel) -> Anatomy:
     """Find the parts of `model`. Raises `AnatomyError`."""
     if any(parameter.device.type == "meta" for parameter in model.parameters()):
-        raise AnatomyError("parts of this model lie in memory or on the disk (--offload), where this view cannot look")
+        raise AnatomyError(said("anatomy_offloaded"))
     config = model.config.get_text_config(decoder=True)
     decoder = model.get_decoder()
     blocks = next(
@@ -93,10 +100,10 @@ def anatomy(model: PreTrainedModel) -> Anatomy:
         None,
     )
     if blocks is None:
-        raise AnatomyError(f"{type(model).__name__} keeps its layers in no list that can be found")
+        raise AnatomyError(said("anatomy_no_list", model=type(model).__name__))
     head = model.get_output_embeddings()
     if head is None:
-        raise AnatomyError(f"{type(model).__name__} has no output head")
+        raise AnatomyError(said("anatomy_no_head", model=type(model).__name__))
     return Anatomy(
         model=model,
         decoder=decoder,
@@ -104,7 +111,7 @@ def anatomy(model: PreTrainedModel) -> Anatomy:
         positions=_child(decoder, _POSITIONS),
         rotary=_child(decoder, ("rotary_emb",)),
         blocks=tuple(_block(index, module) for index, module in enumerate(blocks)),
-        final_norm=_needed(decoder, _FINAL_NORM, "final norm"),
+        final_norm=_needed(decoder, _FINAL_NORM, said("part_final_norm")),
         head=head,
         softcap=getattr(config, "final_logit_softcapping", None),
         logit_scale=_logit_scale(config),
@@ -112,7 +119,7 @@ def anatomy(model: PreTrainedModel) -> Anatomy:
 
 
 def _block(index: int, module: nn.Module) -> Block:
-    attention = _needed(module, _ATTENTION, f"attention of layer {index}")
+    attention = _needed(module, _ATTENTION, said("part_attention", layer=index))
     # Where a norm follows attention *and* one precedes the feed-forward, the first belongs to attention's output.
     before_feed_forward = _child(module, ("pre_feedforward_layernorm",))
     after_attention = _child(module, ("post_attention_layernorm",)) if before_feed_forward is not None else None
@@ -120,12 +127,12 @@ def _block(index: int, module: nn.Module) -> Block:
         index=index,
         module=module,
         attention=attention,
-        output_projection=_needed(attention, _OUTPUT, f"output projection of layer {index}"),
-        feed_forward=_needed(module, _FEED_FORWARD, f"feed-forward of layer {index}"),
-        attention_norm=_needed(module, ("input_layernorm", "ln_1"), f"first norm of layer {index}"),
+        output_projection=_needed(attention, _OUTPUT, said("part_output_projection", layer=index)),
+        feed_forward=_needed(module, _FEED_FORWARD, said("part_feed_forward", layer=index)),
+        attention_norm=_needed(module, ("input_layernorm", "ln_1"), said("part_first_norm", layer=index)),
         feed_forward_norm=before_feed_forward
         if before_feed_forward is not None
-        else _needed(module, ("post_attention_layernorm", "ln_2"), f"second norm of layer {index}"),
+        else _needed(module, ("post_attention_layernorm", "ln_2"), said("part_second_norm", layer=index)),
         after_attention=after_attention,
         after_feed_forward=_child(module, ("post_feedforward_layernorm",)),
         multiplier=float(getattr(module, "residual_multiplier", 1.0)),
@@ -144,8 +151,8 @@ def _child(module: nn.Module, names: tuple[str, ...]) -> nn.Module | None:
     return next((found for name in names if isinstance(found := getattr(module, name, None), nn.Module)), None)
 
 
-def _needed(module: nn.Module, names: tuple[str, ...], what: str) -> nn.Module:
+def _needed(module: nn.Module, names: tuple[str, ...], what: Said) -> nn.Module:
     found = _child(module, names)
     if found is None:
-        raise AnatomyError(f"{type(module).__name__} has no {what} that can be found (looked for {', '.join(names)})")
+        raise AnatomyError(no_part(module, what, names))
     return found

@@ -12,7 +12,9 @@ from typing import Any, Protocol, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from engine.conversation import Conversation
-from engine.experiment import ExperimentError, replace_lone_surrogates
+from engine.experiment import ExperimentError, fault, replace_lone_surrogates
+from engine.limits import no_such
+from engine.said import said
 from engine.stages.snapshots import NoCandidate
 
 Probes = Mapping[str, Callable[..., Any]]
@@ -49,25 +51,25 @@ def check(probes: Probes, name: str, arguments: Mapping[str, Any], model: Sizes)
     Raises `ExperimentError`, which says what is allowed.
     """
     if not isinstance(name, str) or name not in probes:
-        raise ExperimentError("probe", f"unknown probe {str(name)[:60]!r}; known: {', '.join(sorted(probes))}")
+        raise ExperimentError("probe", said("unknown_probe", name=str(name)[:60], known=", ".join(sorted(probes))))
     probe, allowed = probes[name], taken(probes[name])
     if not isinstance(arguments, Mapping) or len(json.dumps(arguments, default=str)) > MAX_ARGUMENTS:
-        raise ExperimentError("arguments", f"an object of at most {MAX_ARGUMENTS:,} characters is wanted")
+        raise ExperimentError("arguments", said("arguments_wanted", most=MAX_ARGUMENTS))
     for argument in arguments:
         if argument not in allowed:
-            said = ", ".join(allowed) or "no arguments"
-            raise ExperimentError(str(argument)[:60], f"unknown argument; {name} takes {said}")
+            taken_here = ", ".join(allowed) or said("no_arguments")
+            raise ExperimentError(str(argument)[:60], said("unknown_argument", probe=name, taken=taken_here))
     if "step" not in parameters(probe) and None not in (arguments.get("step"), arguments.get("position")):
-        raise ExperimentError("step", "a step stands for a position: give one of step and position, not both")
+        raise ExperimentError("step", said("step_and_position"))
     hints = get_type_hints(probe) | ({} if "step" in parameters(probe) else {"step": int | None})
     checked = {key: _typed(key, hints[key], value) for key, value in arguments.items()}
     for key, parameter in parameters(probe).items():
         if parameter.default is inspect.Parameter.empty and key not in checked:
-            raise ExperimentError(key, f"{name} needs it; {name} takes {', '.join(allowed)}")
+            raise ExperimentError(key, said("argument_needed", probe=name, taken=", ".join(allowed)))
     for key, count in (("layer", model.layers), ("head", model.heads)):
         value = checked.get(key)
         if value is not None and not 0 <= value < count:
-            raise ExperimentError(key, f"this model has {key}s 0 to {count - 1}, there is no {key} {value}")
+            raise no_such(key, count, value)
     return checked
 
 
@@ -83,7 +85,7 @@ def answer(
     try:
         return asked, probes[name](conversation, **asked)
     except NoCandidate as error:
-        raise ExperimentError("step", str(error)) from error
+        raise ExperimentError("step", error.args[0]) from error
 
 
 def read_argument(probe: Callable[..., Any], name: str, text: str) -> Any:
@@ -93,7 +95,7 @@ def read_argument(probe: Callable[..., Any], name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise ExperimentError(name, f"not valid JSON: {text[:60]!r}") from None
+        raise ExperimentError(name, said("not_json", got=text[:60])) from None
 
 
 def _typed(name: str, hint: Any, value: Any) -> Any:
@@ -102,7 +104,7 @@ def _typed(name: str, hint: Any, value: Any) -> Any:
     try:
         return TypeAdapter(hint).validate_python(replace_lone_surrogates(value), strict=True)
     except ValidationError as error:
-        raise ExperimentError(name, f"{error.errors()[0]['msg']}, got {str(value)[:60]!r}") from None
+        raise ExperimentError(name, fault(error.errors(include_url=False)[0], repr(str(value)[:60]))) from None
 
 
 def _placed(conversation: Conversation, probe: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
@@ -114,17 +116,18 @@ def _placed(conversation: Conversation, probe: Callable[..., Any], arguments: di
     turn = max(0, trace.turns - 1) if asked is None else asked
     rendered = trace.rendered(turn)
     if rendered is None:
-        began = f"this run has turns 0 to {trace.turns - 1}" if trace.turns else "this run has no turn"
-        raise ExperimentError("turn", f"{began}, there is no turn {turn}")
+        key = "no_such_turn_here" if trace.turns else "no_turn_at_all"
+        raise ExperimentError("turn", said(key, last=trace.turns - 1, turn=turn))
     stopped = trace.stopped(turn)
     if stopped and stopped.reason == "error" and trace.prefilled(turn) is None:
-        raise ExperimentError(str(stopped.evidence.get("field", "")), str(stopped.evidence.get("message", "")))
+        field, message = stopped.evidence.get("field", ""), stopped.evidence.get("message", "")
+        raise ExperimentError(str(field), message if isinstance(message, str) else str(message))
     placed, step = arguments | {"turn": turn}, arguments.get("step")
     if step is None:
         return placed
     made = len(trace.steps(turn))
     if not 0 <= step <= made:
-        raise ExperimentError("step", f"turn {turn} has steps 0 to {made} (the next one), there is no step {step}")
+        raise ExperimentError("step", said("step_out_of_turn", turn=turn, last=made, step=step))
     if "step" in named:
         return placed
     del placed["step"]

@@ -49,14 +49,7 @@ class Branches:
         for branch in self._kept:
             if branch.id == branch_id:
                 return branch
-        raise Refused(
-            said(
-                "branch_gone",
-                "branch {branch} is not kept any more; the newest {kept} are",
-                branch=branch_id,
-                kept=MAX_BRANCHES,
-            )
-        )
+        raise Refused(said("branch_gone", branch=branch_id, kept=MAX_BRANCHES))
 
     def remove(self, branch_id: int) -> Branch:
         """Take a branch out. Raises `Refused` for one that is not kept (any more)."""

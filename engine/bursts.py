@@ -35,7 +35,7 @@ FEW_SECONDS = 10
 #: To take the weights to the GPU and to end in good order.
 MARGIN = 10
 
-WAITS = said("burst_waits", "this panel asks the model, which is busy with the run; it is drawn when the run has ended")
+WAITS = said("burst_waits")
 
 
 class Gpu(Protocol):

@@ -136,15 +136,7 @@ class Conversation:
         made = len(self.turn.answer) if self.turn else 0
         ended = self._stopped is not None and self._stopped.reason not in _OPEN
         if self.turn is None or not 0 <= step <= made - ended:
-            raise ExperimentError(
-                "step",
-                said(
-                    "step_not_there",
-                    "the turn has {made} tokens so far{ended}",
-                    made=made,
-                    ended=said("and_ended", ", and has ended") if ended else "",
-                ),
-            )
+            raise ExperimentError("step", said("step_not_there", made=made, ended=said("and_ended") if ended else ""))
         check_id(token_id, self.loaded.facts, "token_id")
         steps = self.trace.steps(self.turn.index)
         while len(self.turn.answer) > step:
@@ -164,15 +156,13 @@ class Conversation:
         the same trace.
         """
         if not self.finished:
-            raise ExperimentError("follow_ups", said("turn_not_ended", "the turn before has not ended"))
+            raise ExperimentError("follow_ups", said("turn_not_ended"))
         stopped = self._stopped
         if self.turn is None or (stopped is not None and stopped.reason == "error"):
-            raise ExperimentError("follow_ups", said("ended_with_error", "the run ended with an error; start anew"))
+            raise ExperimentError("follow_ups", said("ended_with_error"))
         cancelled, calling = stopped is not None and stopped.reason == "cancelled", self._calling
         if cancelled and (not self.loaded.facts.eos_ids or self.experiment.mistake == "eos_not_watched"):
-            raise ExperimentError(
-                "follow_ups", said("cancelled_needs_eos", "a cancelled turn needs an end-of-sequence token to end with")
-            )
+            raise ExperimentError("follow_ups", said("cancelled_needs_eos"))
         self._change(follow_ups=[*self.experiment.follow_ups, text])
         if cancelled and calling:  # the turn that would read the results ends at once
             ending = Forced(turn=self._index + 1, step=0, token_id=self.loaded.facts.eos_ids[0])

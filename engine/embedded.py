@@ -19,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from engine.catalog import EmbeddedSource, ModelError
+from engine.said import said
 
 FORMAT = 1  # part of the folder's name: a change of what is written makes a new conversion
 MANIFEST = "manifest.json"
@@ -57,10 +58,7 @@ def embedded_folder(source: EmbeddedSource, *, title: str, convert: Converter | 
             if not is_intact(folder):
                 _make(folder, find_gguf(source), title, convert or convert_gguf)
     except OSError as error:
-        raise ModelError(
-            f"the converted model cannot be kept in {folder.parent}: {error}. "
-            "Set DECODESCOPE_CACHE to a folder with 1 GB free."
-        ) from error
+        raise ModelError(said("converted_not_kept", folder=folder.parent, error=error)) from error
     return folder
 
 
@@ -78,12 +76,9 @@ def find_gguf(source: EmbeddedSource) -> Path:
     try:
         path = Path(str(importlib.metadata.distribution(source.package).locate_file(source.file)))
     except importlib.metadata.PackageNotFoundError:
-        raise ModelError(f"the package with the model is not installed; run: {install}") from None
+        raise ModelError(said("package_missing", command=install)) from None
     if not path.is_file() or sha256(path) != source.sha256:
-        raise ModelError(
-            f"{path.name} of the package {source.package} is missing or not the expected file; "
-            f"run: {install} --force-reinstall"
-        )
+        raise ModelError(said("package_changed", file=path.name, package=source.package, command=install))
     return path
 
 

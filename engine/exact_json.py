@@ -1,7 +1,8 @@
 """Dataclasses as JSON and back, number for number, read by the type hints that the dataclasses themselves have.
 
 An array is {"dtype", "shape", "data": base64 of its little-endian numbers}, bytes are their text where they have one
-and else a list, a float that JSON cannot write is {"float": "nan"}. Nothing of the file names a class: what is wanted
+and else a list, a float that JSON cannot write is {"float": "nan"}, a sentence that can be said in other words is
+{"said": its key, "values", "text": itself in English}. Nothing of the file names a class: what is wanted
 where is known before, and what is something else is refused with its path.
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.said import Said, Sentence, said, said_again
 from engine.values import ExperimentError
 
 #: Levels of lists and objects where any JSON may stand.
@@ -31,10 +33,18 @@ DTYPES = {
     "b": ("bool",),
 }
 MAX_AXES = 4
+#: Characters of a sentence, and sentences inside one another.
+MAX_SENTENCE, SENTENCE_DEPTH = 1_000, 4
+
+_KINDS = {int: "a_whole_number", str: "a_text", bool: "true_or_false"}
+#: What a sentence is made of beside sentences.
+_Held = int | float | bool | str
 
 
 def encode(value: Any) -> Any:
     """Plain JSON values. Raises TypeError for a value of another kind than a probe or a trace may hold."""
+    if isinstance(value, Said):
+        return {"said": value.key, "values": encode(value.values), "text": str(value)}
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
@@ -69,7 +79,7 @@ def decode(kind: Any, value: Any, path: str = "") -> Any:
         return _union(inner, value, path)
     if origin is typing.Literal:
         if not any(type(value) is type(known) and value == known for known in inner):
-            raise _unlike(path, f"one of {', '.join(map(repr, inner))}", value)
+            raise _unlike(path, said("one_of", known=", ".join(map(repr, inner))), value)
         return value
     return _plain(kind, value, path)
 
@@ -79,6 +89,8 @@ def _plain(kind: Any, value: Any, path: str) -> Any:
         return _anything(value, path, ANY_DEPTH)
     if kind is bytes:
         return _read_bytes(value, path)
+    if kind is Said:
+        return _sentence(value, path, SENTENCE_DEPTH)
     if kind is float:
         return _float(value, path)
     if kind is str and isinstance(value, str):
@@ -89,19 +101,19 @@ def _plain(kind: Any, value: Any, path: str) -> Any:
         return value
     if kind is types.NoneType and value is None:
         return None
-    raise _unlike(path, {int: "a whole number", str: "text", bool: "true or false"}.get(kind, "null"), value)
+    raise _unlike(path, said(_KINDS.get(kind, "nothing")), value)
 
 
 def _dataclass(kind: type, value: Any, path: str) -> Any:
     hints, optional = _fields(kind)
     if not isinstance(value, dict):
-        raise _unlike(path, "an object", value)
+        raise _unlike(path, said("an_object"), value)
     for name in value:
         if name not in hints:
-            raise ExperimentError(_at(path, _short(name)[1:-1]), "unknown field")
+            raise ExperimentError(_at(path, _short(name)[1:-1]), said("unknown_field"))
     for name in hints:
         if name not in value and name not in optional:
-            raise ExperimentError(_at(path, name), "this field is missing")
+            raise ExperimentError(_at(path, name), said("missing_field"))
     return kind(**{name: decode(hints[name], item, _at(path, name)) for name, item in value.items()})
 
 
@@ -115,11 +127,11 @@ def _fields(kind: type) -> tuple[dict[str, Any], frozenset[str]]:
 
 def _tuple(inner: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
-        raise _unlike(path, "a list", value)
+        raise _unlike(path, said("a_list"), value)
     if inner[-1] is Ellipsis:
         return tuple(decode(inner[0], item, f"{path}[{index}]") for index, item in enumerate(value))
     if len(value) != len(inner):
-        raise _unlike(path, f"a list of {len(inner)}", value)
+        raise _unlike(path, said("a_list_of", count=len(inner)), value)
     kinds = zip(inner, value, strict=True)
     return tuple(decode(kind, item, f"{path}[{index}]") for index, (kind, item) in enumerate(kinds))
 
@@ -127,11 +139,11 @@ def _tuple(inner: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
 def _mapping(inner: tuple[Any, ...], value: Any, path: str) -> dict[Any, Any]:
     key_kind, item_kind = inner
     if not isinstance(value, dict):
-        raise _unlike(path, "an object", value)
+        raise _unlike(path, said("an_object"), value)
     found = {}
     for key, item in value.items():
         if key_kind is int and not (key.removeprefix("-").isdecimal() and len(key) <= 19 and key.isascii()):
-            raise _unlike(path, "numbers as names", key)
+            raise _unlike(path, said("numbers_as_names"), key)
         read = int(key) if key_kind is int else _text(key, path)
         found[read] = decode(item_kind, item, _at(path, _short(key)[1:-1]))
     return found
@@ -159,18 +171,37 @@ def _float(value: Any, path: str) -> float:
         return float(value)
     if isinstance(value, dict) and list(value) == ["float"] and value["float"] in ("nan", "inf", "-inf"):
         return float(value["float"])
-    raise _unlike(path, "a number", value)
+    raise _unlike(path, said("a_number"), value)
 
 
 def _text(value: str, path: str) -> str:
     if any("\ud800" <= char <= "\udfff" for char in value):
-        raise ExperimentError(path, "this text holds half a character")
+        raise ExperimentError(path, said("half_character"))
     return value
+
+
+def _sentence(value: Any, path: str, depth: int) -> Sentence:
+    """A sentence in the words of today; the text that was kept where its key or its values are none of ours."""
+    if depth == 0 or not isinstance(value, dict) or set(value) != {"said", "values", "text"}:
+        raise _unlike(path, said("a_sentence"), value)
+    key, text = (decode(str, value[name], _at(path, name)) for name in ("said", "text"))
+    if not isinstance(value["values"], dict):
+        raise _unlike(_at(path, "values"), said("an_object"), value["values"])
+    values = {}
+    for name, item in value["values"].items():
+        at = _at(path, f"values.{_short(name)[1:-1]}")
+        values[_text(name, at)] = _sentence(item, at, depth - 1) if _is_sentence(item) else decode(_Held, item, at)
+    again = said_again(key, values, text)
+    return again if len(again) <= MAX_SENTENCE else text[:MAX_SENTENCE]
+
+
+def _is_sentence(value: Any) -> bool:
+    return isinstance(value, dict) and "said" in value
 
 
 def _anything(value: Any, path: str, depth: int) -> Any:
     if depth == 0:
-        raise ExperimentError(path, "nested too deeply")
+        raise ExperimentError(path, said("nested_too_deeply"))
     if isinstance(value, dict):
         if list(value) == ["float"]:
             return _float(value, path)
@@ -194,7 +225,7 @@ def _read_bytes(value: Any, path: str) -> bytes:
         return _text(value, path).encode("utf-8")
     if isinstance(value, list) and all(type(item) is int and 0 <= item < 256 for item in value):
         return bytes(value)
-    raise _unlike(path, "text, or a list of bytes", value)
+    raise _unlike(path, said("text_or_bytes"), value)
 
 
 def _array(value: npt.NDArray[Any]) -> dict[str, Any]:
@@ -204,21 +235,21 @@ def _array(value: npt.NDArray[Any]) -> dict[str, Any]:
 
 def _read_array(wanted: np.dtype[Any], value: Any, path: str) -> npt.NDArray[Any]:
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data"}:
-        raise _unlike(path, "an array", value)
+        raise _unlike(path, said("an_array"), value)
     dtype, shape, data = value["dtype"], value["shape"], value["data"]
     if not isinstance(dtype, str) or dtype not in DTYPES[wanted.kind]:
-        raise _unlike(_at(path, "dtype"), f"one of {', '.join(DTYPES[wanted.kind])}", dtype)
+        raise _unlike(_at(path, "dtype"), said("one_of", known=", ".join(DTYPES[wanted.kind])), dtype)
     if not isinstance(shape, list) or len(shape) > MAX_AXES or not all(_is_size(size) for size in shape):
-        raise _unlike(_at(path, "shape"), "a list of sizes", shape)
+        raise _unlike(_at(path, "shape"), said("a_list_of_sizes"), shape)
     try:
         raw = base64.b64decode(data, validate=True) if isinstance(data, str) else b""
     except (binascii.Error, ValueError):
-        raise ExperimentError(_at(path, "data"), "this is not base64") from None
+        raise ExperimentError(_at(path, "data"), said("not_base64")) from None
     numbers = np.dtype(dtype).newbyteorder("<")
     if len(raw) != math.prod(shape) * numbers.itemsize:
-        raise ExperimentError(path, f"{len(raw):,} bytes are no {dtype} array of shape {_short(shape)}")
+        raise ExperimentError(path, said("no_such_array", count=len(raw), dtype=dtype, shape=_short(shape)))
     if dtype == "bool" and raw.strip(b"\x00\x01"):
-        raise ExperimentError(path, "an array of true and false holds 0 and 1 only")
+        raise ExperimentError(path, said("array_of_truths"))
     return np.frombuffer(raw, dtype=numbers).astype(dtype).reshape(shape)
 
 
@@ -230,14 +261,14 @@ def _at(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _unlike(path: str, wanted: str, value: Any) -> ExperimentError:
-    return ExperimentError(path, f"{wanted} is wanted, got {_short(value)}")
+def _unlike(path: str, wanted: Said, value: Any) -> ExperimentError:
+    return ExperimentError(path, said("wanted_got", wanted=wanted, got=_short(value)))
 
 
 def _short(value: Any) -> str:
     """What was found, in a few characters whatever its size."""
     if isinstance(value, list):
-        return "a list"
+        return said("a_list")
     if isinstance(value, dict):
-        return "an object"
+        return said("an_object")
     return repr(value[:60] if isinstance(value, str) else value)

@@ -5,7 +5,7 @@ out-of-range values, unknown models and unknown tools are refused with the field
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from engine.said import said, told
+from engine.said import Said, english, said
 from engine.values import (
     LLAMA_CPP_ORDER,
     SAMPLING_ONLY,
@@ -49,6 +49,7 @@ __all__ = [
     "Sampling",
     "Stop",
     "decoded",
+    "fault",
     "first_error",
     "parse_experiment",
     "replace_lone_surrogates",
@@ -120,7 +121,7 @@ class Sampling(Value):
     @model_validator(mode="after")
     def _order_is_complete(self) -> "Sampling":
         if len(set(self.order_names)) != len(self.order_names):
-            raise ValueError(said("order_twice", "order names a processor twice"))
+            raise ValueError(said("order_twice"))
         _require_in_order(self.switched_on, self.order_names)
         return self
 
@@ -128,7 +129,7 @@ class Sampling(Value):
 def _require_in_order(names: Collection[ProcessorName], order: Collection[ProcessorName]) -> None:
     missing = sorted(set(names) - set(order))
     if missing:
-        raise ValueError(said("order_leaves_out", "order leaves out {name!r}, which is switched on", name=missing[0]))
+        raise ValueError(said("order_leaves_out", name=missing[0]))
 
 
 class Stop(Value):
@@ -173,35 +174,18 @@ class Experiment(Value):
     @model_validator(mode="after")
     def _one_source_of_text(self) -> "Experiment":
         if (self.messages is None) == (self.prompt is None):
-            raise ValueError("give exactly one of 'messages' and 'prompt'")
+            raise ValueError(said("messages_or_prompt"))
         if self.prompt is not None and self.follow_ups:
-            raise ValueError("'follow_ups' need 'messages': a raw prompt has no turns")
+            raise ValueError(said("follow_ups_need_messages"))
         if self.prompt is not None and self.context.strategy not in ("none", "sliding_window"):
-            raise ValueError(
-                said(
-                    "strategy_needs_messages",
-                    "the strategy {strategy!r} needs 'messages': a raw prompt has none to drop",
-                    strategy=self.context.strategy,
-                )
-            )
+            raise ValueError(said("strategy_needs_messages", strategy=self.context.strategy))
         if self.context.strategy == "sliding_window" and self.mistake in ("mask_not_extended", "history_reencoded"):
-            raise ValueError(
-                said(
-                    "mistake_in_window",
-                    "the mistake {mistake!r} cannot be watched in a sliding window",
-                    mistake=self.mistake,
-                )
-            )
+            raise ValueError(said("mistake_in_window", mistake=self.mistake))
         if self.prompt is not None and self.tools:
-            raise ValueError(said("tools_need_messages", "'tools' need 'messages': a raw prompt has no place for them"))
+            raise ValueError(said("tools_need_messages"))
         if self.tools and self.tool_choice == "required":
             if self.grammar:
-                raise ValueError(
-                    said(
-                        "grammar_and_call",
-                        "'grammar' and tool_choice 'required' each say what the answer must be; take one away",
-                    )
-                )
+                raise ValueError(said("grammar_and_call"))
             _require_in_order(["grammar"], self.sampling.order_names)
         if self.grammar:
             _require_in_order(["grammar"], self.sampling.order_names)
@@ -226,10 +210,10 @@ def parse_experiment(
     `models` and `tools` are the names that may appear. Raises `ExperimentError` with the field's path.
     """
     if isinstance(source, str | bytes) and len(source) > MAX_JSON_BYTES:
-        raise ExperimentError("", f"an experiment has at most {MAX_JSON_BYTES:,} bytes, this has {len(source):,}")
+        raise ExperimentError("", said("experiment_bytes", most=MAX_JSON_BYTES, count=len(source)))
     data = decoded(source) if isinstance(source, str | bytes) else source
     if not isinstance(data, dict):
-        raise ExperimentError("", "an experiment is a JSON object")
+        raise ExperimentError("", said("experiment_object"))
     _check_size(data)
     try:
         experiment = Experiment.model_validate(data)
@@ -237,11 +221,11 @@ def parse_experiment(
         raise first_error(error) from None
     if experiment.model not in models:
         allowed = ", ".join(sorted(models))
-        raise ExperimentError("model", f"unknown model {short(experiment.model)}; allowed: {allowed}")
+        raise ExperimentError("model", said("unknown_model", got=short(experiment.model), allowed=allowed))
     for index, name in enumerate(experiment.tools):
         if name not in tools:
-            allowed = ", ".join(sorted(tools)) or "none"
-            raise ExperimentError(f"tools[{index}]", f"unknown tool {short(name)}; allowed: {allowed}")
+            allowed = ", ".join(sorted(tools)) or said("none")
+            raise ExperimentError(f"tools[{index}]", said("unknown_tool", got=short(name), allowed=allowed))
     return experiment
 
 
@@ -250,9 +234,9 @@ def decoded(source: str | bytes) -> Any:
     try:
         return json.loads(source)
     except RecursionError:
-        raise ExperimentError("", "the JSON is nested too deeply") from None
+        raise ExperimentError("", said("json_nested")) from None
     except ValueError as error:
-        raise ExperimentError("", f"not valid JSON: {error}") from None
+        raise ExperimentError("", said("json_invalid", error=error)) from None
 
 
 def _check_size(data: Any) -> None:
@@ -264,7 +248,7 @@ def _check_size(data: Any) -> None:
         if isinstance(value, list | tuple | dict):
             waiting += [*value, *value.values()] if isinstance(value, dict) else value
     if size > MAX_JSON_BYTES:
-        raise ExperimentError("", f"an experiment has at most {MAX_JSON_BYTES:,} bytes, this has more")
+        raise ExperimentError("", said("experiment_larger", most=MAX_JSON_BYTES))
 
 
 def first_error(error: ValidationError) -> ExperimentError:
@@ -274,11 +258,16 @@ def first_error(error: ValidationError) -> ExperimentError:
     location = [part for part in detail["loc"] if isinstance(part, int) or part.isidentifier()]
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:60]}" for part in location).lstrip(".")
     if detail["type"] == "extra_forbidden":
-        return ExperimentError(path, said("unknown_field", "unknown field"))
-    values, kind = detail.get("ctx", {}), f"field_{detail['type']}"
+        return ExperimentError(path, said("unknown_field"))
     if detail["type"] == "value_error":
-        return ExperimentError(path, values["error"].args[0])
-    if detail["type"] == "missing":
-        return ExperimentError(path, told(kind, detail["msg"], values))
-    got = short(detail["input"])
-    return ExperimentError(path, told(kind, f"{detail['msg']}, got {got}", {**values, "got": got}))
+        return ExperimentError(path, detail["ctx"]["error"].args[0])
+    return ExperimentError(path, fault(detail, short(detail["input"])))
+
+
+def fault(detail: Mapping[str, Any], got: str) -> Said:
+    """What pydantic found wrong with a value, as far as possible in its own words."""
+    key = f"field_{detail['type']}"
+    if key not in english():
+        return said("field_other", detail=detail["msg"], got=got)
+    values = detail.get("ctx", {})
+    return said(key, **values) if detail["type"] == "missing" else said(key, **values, got=got)

@@ -13,6 +13,7 @@ from transformers.cache_utils import DynamicLayer
 
 from engine.cache_layer import SpareLayer
 from engine.facts import LayerKind, ModelFacts
+from engine.said import Said, said
 from engine.trace import Shape
 
 
@@ -101,18 +102,18 @@ def first_shapes(cache: Cache) -> dict[str, Shape]:
     return {}
 
 
-def reason_against_cut(cache: Cache, count: int) -> str | None:
+def reason_against_cut(cache: Cache, count: int) -> Said | None:
     """Why the cache cannot go back to its first `count` positions; None when it can."""
     if not 0 <= count <= tokens(cache):
-        return f"the cache holds {tokens(cache)} positions, not {count}"
+        return said("cache_holds", held=tokens(cache), count=count)
     if count == tokens(cache):
         return None
     for index, layer in enumerate(cache.layers):
         if layer_kind(layer) == "stateful":
-            return f"layer {index} keeps a running state that has no way back"
+            return said("state_no_way_back", layer=index)
         window = _window(layer)
         if window is not None and tokens(cache) >= window:
-            return f"layer {index} has already dropped positions beyond its window of {window}"
+            return said("window_dropped", layer=index, window=window)
     return None
 
 
@@ -125,14 +126,14 @@ def cut_back(cache: Cache, count: int) -> bool:
     return True
 
 
-def reason_against_evicting(cache: Cache) -> str | None:
+def reason_against_evicting(cache: Cache) -> Said | None:
     """Why the oldest positions of the cache cannot be forgotten while the others stay; None when they can."""
     for index, layer in enumerate(cache.layers):
         kind = layer_kind(layer)
         if kind == "stateful":
-            return f"layer {index} keeps a running state, from which nothing can be taken out"
+            return said("state_nothing_out", layer=index)
         if kind == "sliding":
-            return f"layer {index} has a window of its own, {_window(layer)} positions long"
+            return said("own_window", layer=index, window=_window(layer) or 0)
     return None
 
 
@@ -180,11 +181,11 @@ def copy_cache(cache: Cache, count: int) -> Cache:
     return twin
 
 
-def reason_against_rows(cache: Cache) -> str | None:
+def reason_against_rows(cache: Cache) -> Said | None:
     """Why one cache cannot serve several rows at once; None when it can."""
     for index, layer in enumerate(cache.layers):
         if layer_kind(layer) == "stateful":
-            return f"layer {index} keeps a running state"
+            return said("running_state", layer=index)
     return None
 
 

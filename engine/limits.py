@@ -10,22 +10,19 @@ from engine.said import said
 def check_id(token_id: int, facts: ModelFacts, path: str) -> None:
     """Raise `ExperimentError` for an id that the model has no row for."""
     if not 0 <= token_id < facts.vocab_rows:
-        raise ExperimentError(
-            path,
-            said(
-                "no_such_id",
-                "token ids of this model go up to {last}, got {got}",
-                last=facts.vocab_rows - 1,
-                got=token_id,
-            ),
-        )
+        raise ExperimentError(path, said("no_such_id", last=facts.vocab_rows - 1, got=token_id))
+
+
+def no_such(part: str, count: int, got: int) -> ExperimentError:
+    """A layer or a head that a model with so many of them does not have."""
+    return ExperimentError(part, said("no_such_layer" if part == "layer" else "no_such_head", last=count - 1, got=got))
 
 
 def check_new_tokens(experiment: Experiment, limit: int) -> None:
     """Raise `ExperimentError` for an answer that may get longer than this program allows."""
     asked = experiment.stop.max_new_tokens
     if asked > limit:
-        told = said("over_the_limit", "at most {limit:,} here, this asks for {asked:,}", limit=limit, asked=asked)
+        told = said("over_the_limit", limit=limit, asked=asked)
         raise ExperimentError("stop.max_new_tokens", told)
 
 
@@ -58,45 +55,18 @@ def check_prompt(
     """
     path = "prompt" if experiment.messages is None else "messages"
     if prompt_tokens == 0:
-        raise ExperimentError(
-            path, said("empty_prompt", "the prompt has no tokens: there is nothing to continue; write something")
-        )
+        raise ExperimentError(path, said("empty_prompt"))
     limit = context_limit(experiment, facts)
     if prompt_tokens > limit:
-        whose = said("the_context", "the model's context") if limit == facts.context else "context.max_tokens"
-        raise ExperimentError(
-            path,
-            said(
-                "prompt_too_long",
-                "the prompt has {tokens} tokens, {whose} holds {limit}; shorten it",
-                tokens=prompt_tokens,
-                whose=whose,
-                limit=limit,
-            ),
-        )
+        whose = said("the_context") if limit == facts.context else "context.max_tokens"
+        raise ExperimentError(path, said("prompt_too_long", tokens=prompt_tokens, whose=whose, limit=limit))
     if offset + prompt_tokens > limit:
-        raise ExperimentError(
-            "context.positions",
-            said(
-                "positions_run_out",
-                "positions that go on would reach {reach}, the model has {limit}; let them start again",
-                reach=offset + prompt_tokens,
-                limit=limit,
-            ),
-        )
+        raise ExperimentError("context.positions", said("positions_run_out", reach=offset + prompt_tokens, limit=limit))
     if cache_budget is None:
         return
     forwarded = min(prompt_tokens + experiment.stop.max_new_tokens - 1, held_limit(experiment, facts))
     needed = facts.kv_bytes(forwarded)
     if needed > cache_budget:
         raise ExperimentError(
-            "stop.max_new_tokens",
-            said(
-                "cache_too_big",
-                "a KV cache of {positions} positions takes {needed} bytes, {allowed} are allowed; "
-                "ask for fewer tokens or shorten the prompt",
-                positions=forwarded,
-                needed=needed,
-                allowed=cache_budget,
-            ),
+            "stop.max_new_tokens", said("cache_too_big", positions=forwarded, needed=needed, allowed=cache_budget)
         )

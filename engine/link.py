@@ -53,7 +53,7 @@ class Link(Value):
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if self.step is not None and self.position is not None:
-            raise ValueError("give at most one of 'step' and 'position'")
+            raise ValueError(said("step_or_position"))
         return self
 
 
@@ -64,38 +64,12 @@ def link_to_text(link: Link) -> str:
     data |= {"at": place} if place else {}
     plain = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     if len(plain) > MAX_BYTES:
-        raise ExperimentError(
-            "",
-            said(
-                "link_bytes",
-                "a link holds at most {limit:,} bytes, this experiment has {count:,}; save the run as a record instead",
-                limit=MAX_BYTES,
-                count=len(plain),
-            ),
-        )
+        raise ExperimentError("", said("link_bytes", limit=MAX_BYTES, count=len(plain)))
     if _values(data) > MAX_VALUES:
-        raise ExperimentError(
-            "",
-            said(
-                "link_values",
-                "a link holds at most {limit:,} values, this experiment has {count:,}; "
-                "save the run as a record instead",
-                limit=MAX_VALUES,
-                count=_values(data),
-            ),
-        )
+        raise ExperimentError("", said("link_values", limit=MAX_VALUES, count=_values(data)))
     linked = sealed(_deflated(plain))
     if len(linked) > MAX_CHARACTERS:
-        raise ExperimentError(
-            "",
-            said(
-                "link_characters",
-                "a link has at most {limit:,} characters, this one would have {count:,}; "
-                "save the run as a record instead",
-                limit=MAX_CHARACTERS,
-                count=len(linked),
-            ),
-        )
+        raise ExperimentError("", said("link_characters", limit=MAX_CHARACTERS, count=len(linked)))
     return linked
 
 
@@ -103,35 +77,21 @@ def link_from_text(text: str, *, models: Collection[str], tools: Collection[str]
     """The inverse of `link_to_text`; nothing is run, loaded or asked for. Raises `ExperimentError` in plain words."""
     data = decoded(_inflated(_opened(text)))
     if not isinstance(data, dict):
-        raise ExperimentError("", said("link_empty", "this link holds no experiment"))
+        raise ExperimentError("", said("link_empty"))
     if _values(data) > MAX_VALUES:
-        raise ExperimentError(
-            "",
-            said(
-                "link_too_many",
-                "a link holds at most {limit:,} values, this one has {count:,}",
-                limit=MAX_VALUES,
-                count=_values(data),
-            ),
-        )
+        raise ExperimentError("", said("link_too_many", limit=MAX_VALUES, count=_values(data)))
     place = data.pop("at", {})
     try:
         experiment = parse_experiment(data, models=models, tools=tools)
         if not isinstance(place, dict) or "experiment" in place:
-            raise ExperimentError("at", said("link_place", "a place is an object of its own fields"))
+            raise ExperimentError("at", said("link_place"))
         return Link.model_validate({"experiment": experiment, **place})
     except ValidationError as error:
         refused = first_error(error)
     except ExperimentError as error:
         refused = error
     raise ExperimentError(
-        "",
-        said(
-            "link_experiment",
-            "this link holds an experiment that cannot be run here: {where}{reason}",
-            where=f"{refused.path}: " if refused.path else "",
-            reason=refused.message,
-        ),
+        "", said("link_experiment", where=f"{refused.path}: " if refused.path else "", reason=refused.message)
     ) from None
 
 
@@ -144,28 +104,12 @@ def sealed(packed: bytes) -> str:
 def _opened(text: str) -> bytes:
     """The packed bytes of a link's text, checked to be all there."""
     if len(text) > MAX_CHARACTERS:
-        raise ExperimentError(
-            "",
-            said(
-                "link_too_long",
-                "a link has at most {limit:,} characters, this one has {count:,}",
-                limit=MAX_CHARACTERS,
-                count=len(text),
-            ),
-        )
+        raise ExperimentError("", said("link_too_long", limit=MAX_CHARACTERS, count=len(text)))
     version, point, body = text.partition(".")
     if not (point and re.fullmatch("[1-9][0-9]{0,5}", version)):
-        raise ExperimentError("", said("link_foreign", "this is no link that Decodescope has made"))
+        raise ExperimentError("", said("link_foreign"))
     if int(version) > VERSION:
-        raise ExperimentError(
-            "",
-            said(
-                "link_newer",
-                "this link was made by a newer Decodescope: its version is {version}, here {known} is read",
-                version=int(version),
-                known=VERSION,
-            ),
-        )
+        raise ExperimentError("", said("link_newer", version=int(version), known=VERSION))
     try:
         whole = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
     except ValueError:  # also where it is not ASCII
@@ -189,19 +133,14 @@ def _inflated(packed: bytes) -> str:
     except (zlib.error, UnicodeDecodeError):
         raise _damaged() from None
     if text is None:
-        raise ExperimentError(
-            "",
-            said("link_bomb", "this link unpacks to more than the {limit:,} bytes that are allowed", limit=MAX_BYTES),
-        )
+        raise ExperimentError("", said("link_bomb", limit=MAX_BYTES))
     if not unpacker.eof or unpacker.unused_data:
         raise _damaged()
     return text
 
 
 def _damaged() -> ExperimentError:
-    return ExperimentError(
-        "", said("link_damaged", "this link is damaged: a part of it is missing or was changed; ask for it again")
-    )
+    return ExperimentError("", said("link_damaged"))
 
 
 def _values(data: Any) -> int:
@@ -210,7 +149,7 @@ def _values(data: Any) -> int:
     while waiting:
         value, depth = waiting.pop()
         if depth > MAX_DEPTH:
-            raise ExperimentError("", said("link_nested", "this link is nested too deeply to be an experiment"))
+            raise ExperimentError("", said("link_nested"))
         count += len(value)
         parts = value.values() if isinstance(value, dict) else value
         waiting += [(part, depth + 1) for part in parts if isinstance(part, dict | list)]

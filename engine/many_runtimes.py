@@ -14,6 +14,7 @@ from engine.facts import ModelFacts
 from engine.models_at_hand import ModelsAtHand
 from engine.recorded import is_trace
 from engine.refusals import Refused, SessionGone
+from engine.said import said
 from engine.tools.registry import TOOLS
 from engine.trace import Trace
 
@@ -96,7 +97,7 @@ class ManyRuntimes:
         target, former = self.hand.loaded(experiment.model), self._places.get(session_id, self.hand.started)
         if target is None:
             title = self.hand.catalog.find(experiment.model).title
-            raise Refused(f"{title} is not loaded; choose it at the top of the page, then start again")
+            raise Refused(said("model_not_here", title=title))
         if experiment.model == former:
             return target.start(session_id, experiment, branch=branch)
         before = self.hand.loaded(former)

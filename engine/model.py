@@ -18,6 +18,7 @@ from engine.loading.offload import limits, places
 from engine.loading.progress import Progress, Report, unheard
 from engine.loading.quantized import four_bits
 from engine.model_facts import read_facts
+from engine.said import said
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ def load(
             says what to do.
     """
     if entry.source is None:
-        raise ModelError(f"{entry.title} is known by its shape only; it cannot be loaded")
+        raise ModelError(said("shape_only", title=entry.title))
     place = pick_device(device)
     number = pick_dtype(dtype, place)
     kind = quantize if quantize != "none" else str(number).removeprefix("torch.")
@@ -100,12 +101,12 @@ def _read(folder: Path, title: str, **options: Any) -> tuple[PreTrainedTokenizer
         model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **local, **options)
     except (OSError, ValueError, KeyError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ModelError(f"{title} cannot be loaded from {folder}: {reason}") from error
+        raise ModelError(said("cannot_load_from", title=title, folder=folder, reason=reason)) from error
     except (RuntimeError, ImportError) as error:  # weights that do not match the config; a package that is missing
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ModelError(f"{title} cannot be loaded from {folder}: {type(error).__name__}: {reason}") from error
+        reason = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+        raise ModelError(said("cannot_load_from", title=title, folder=folder, reason=reason)) from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
-        raise ModelError(f"{title} has no tokenizer of the tokenizers library")
+        raise ModelError(said("no_fast_tokenizer", title=title))
     return tokenizer, model
 
 
@@ -119,4 +120,4 @@ def _folder(entry: Entry, report: Report) -> Path:
             return hub_folder(source, title=entry.title, report=report)
         case FolderSource() as source if source.folder.is_dir():
             return source.folder
-    raise ModelError(f"{entry.title} cannot be loaded: its folder is not there any more")
+    raise ModelError(said("folder_gone", title=entry.title))

@@ -17,6 +17,7 @@ from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
 from engine.loading.progress import Progress, Report
 from engine.refusals import Refused
+from engine.said import said
 
 if TYPE_CHECKING:
     from engine.runtime import Runtime
@@ -46,7 +47,7 @@ class Held:
         try:
             return self.ready.result()
         except ModelError as error:
-            raise Refused(str(error)) from error
+            raise Refused(error.args[0]) from error
 
 
 class ModelsAtHand:
@@ -149,4 +150,4 @@ class ModelsAtHand:
         """Raise `ExperimentError` for a model that is not offered: nothing else is asked, on disk or elsewhere."""
         if model_id not in self.offered:
             runs = ", ".join(repr(name) for name in self.offered)
-            raise ExperimentError("model", f"{model_id!r:.80} is not loaded; this program runs {runs}")
+            raise ExperimentError("model", said("not_offered", model=model_id, offered=runs))

@@ -17,6 +17,7 @@ from engine.playback import Playback
 from engine.probes.table import PROBES
 from engine.record import Answered, Record, question
 from engine.refusals import Refused
+from engine.said import said
 from engine.trace import Trace
 
 
@@ -80,7 +81,7 @@ class NotedRun:
         if key in self._answers:
             answered, then = self._answers[key]
             if then != moment and "turn" not in parameters(PROBES[name]):
-                raise Refused(f"{name} speaks of the newest turn; a record holds what it says at one moment only")
+                raise Refused(said("one_moment", probe=name))
             return answered.result
         self._answers[key] = (Answered(name, dict(arguments), give()), moment)
         return self._answers[key][0].result

@@ -12,6 +12,7 @@ from engine.experiment import Experiment
 from engine.facts import ModelFacts
 from engine.record import Answered, Record, question
 from engine.refusals import Refused
+from engine.said import said
 from engine.trace import Stepped, Stopped, ToolCalled, Trace
 
 
@@ -19,8 +20,7 @@ class NotRecorded(Refused):
     """The record holds no such answer. `later` is true where it does, about a part of the run not yet shown."""
 
     def __init__(self, probe: str, *, later: bool = False) -> None:
-        why = "speaks of tokens further on in the run" if later else "was not kept with this run"
-        super().__init__(f"what {probe!r} found {why}")
+        super().__init__(said("not_recorded_yet" if later else "not_recorded", probe=probe))
         self.probe, self.later = probe, later
 
 
@@ -28,7 +28,7 @@ class NoModel(Refused):
     """There is only the record; nothing can be run."""
 
     def __init__(self) -> None:
-        super().__init__("no model is loaded here: this program shows a recorded run")
+        super().__init__(said("no_model_here"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.experiment import ExperimentError
+from engine.said import said
 from engine.trace_json import to_json
 
 ANSWER_VERSION = 1
@@ -21,9 +22,7 @@ def answer_to_json(
     """The answer as plain JSON values. Raises `ExperimentError` where it holds more than `max_values` values."""
     values = count(result)
     if values > max_values:
-        raise ExperimentError(
-            "probe", f"this answer holds {values:,} values, at most {max_values:,} are given; ask for fewer positions"
-        )
+        raise ExperimentError("probe", said("answer_too_large", count=values, most=max_values))
     return {
         "version": ANSWER_VERSION,
         "probe": name,

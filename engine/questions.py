@@ -6,6 +6,7 @@ from typing import Any
 
 from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
+from engine.said import said
 from engine.trace import Trace
 
 #: Probes of one position, by what else they are asked about.
@@ -51,10 +52,10 @@ def wanted(
     chosen = tuple(range(made)) if steps is None else tuple(dict.fromkeys(steps))
     for step in chosen:
         if not 0 <= step < made:
-            raise ExperimentError("steps", f"turn {turn} has {made} steps, counted from 0; there is no step {step}")
+            raise ExperimentError("steps", said("steps_of_turn", turn=turn, count=made, step=step))
     for name in probes:
         if name not in OF_A_STEP:
-            raise ExperimentError("probes", f"unknown here: {name[:60]!r}; known: {', '.join(OF_A_STEP)}")
+            raise ExperimentError("probes", said("unknown_here", name=name[:60], known=", ".join(OF_A_STEP)))
     layers = (layer, *(other for other in range(facts.layers) if other != layer))
     heads = (head, *(other for other in range(facts.heads) if other != head))
     return Wanted(turn, chosen, layers, heads, tuple(probes))

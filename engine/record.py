@@ -1,7 +1,7 @@
 """A run in one file: its trace and what probes gave about it, shown again where no model and no torch is.
 
 The file is gzip of JSON: {"format", "version", "made_by", "trace", "answers": [{"probe", "arguments", "result"}]}, with
-"refused" in the place of "result" where the probe gave a reason.
+"refused" in the place of "result" where the probe gave a reason: a sentence, told by its key and its values.
 Numbers come back as they were, bit for bit. A file may come from anybody: it is bounded before it is read, and each
 value is of the kind that its place wants, or the file is refused with the reason.
 """
@@ -19,6 +19,7 @@ from engine.exact_json import decode, encode
 from engine.experiment import ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.record_check import check_answer
+from engine.said import Sentence, said
 from engine.trace import Trace
 from engine.trace_check import check_whole
 from engine.trace_json import EVENT_TYPES
@@ -33,7 +34,6 @@ MAX_JSON_BYTES = 64_000_000
 #: Commas and opening brackets in the JSON: about as many values, each of which takes memory.
 MAX_VALUES = 2_000_000
 MAX_ANSWERS = 20_000
-MAX_REASON = 1_000  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,78 +92,78 @@ def record_to_bytes(record: Record) -> bytes:
 
 
 def _result(result: Any) -> dict[str, Any]:
-    return {"refused": result.reason} if isinstance(result, Refusal) else {"result": encode(result)}
+    return {"refused": encode(result.reason)} if isinstance(result, Refusal) else {"result": encode(result)}
 
 
 def record_from_bytes(data: bytes) -> Record:
     """The record in a file. Raises `ExperimentError`, in one line, for whatever is no record or not all of one."""
     content = _json(_inflated(data))
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ExperimentError("", "this file is no record of a run")
+        raise ExperimentError("", said("no_record"))
     if type(content.get("version")) is not int or content["version"] != VERSION:
         found = str(content.get("version"))[:20]
-        raise ExperimentError("version", f"this record has version {found}; this program reads version {VERSION}")
+        raise ExperimentError("version", said("record_version", found=found, known=VERSION))
     _only(content, {"format", "version", "made_by", "trace", "answers"}, "")
     made_by = decode(str, content["made_by"], "made_by")[:200]
     trace = _trace(content["trace"])
     listed = content["answers"]
     if not isinstance(listed, list) or len(listed) > MAX_ANSWERS:
-        raise ExperimentError("answers", f"a list of at most {MAX_ANSWERS:,} answers is wanted")
+        raise ExperimentError("answers", said("answers_at_most", most=MAX_ANSWERS))
     answers = tuple(_answered(item, trace, f"answers[{index}]") for index, item in enumerate(listed))
     return Record(trace, answers, made_by)
 
 
 def _inflated(data: bytes) -> bytes:
     if len(data) > MAX_FILE_BYTES:
-        raise ExperimentError("", f"a record has at most {MAX_FILE_BYTES:,} bytes, this file has {len(data):,}")
+        raise ExperimentError("", said("record_bytes", most=MAX_FILE_BYTES, count=len(data)))
     reader = zlib.decompressobj(wbits=31)  # gzip
     try:
         text = reader.decompress(data, MAX_JSON_BYTES + 1)
     except zlib.error:
-        raise ExperimentError("", "this file is no record of a run, or it is damaged") from None
+        raise ExperimentError("", said("no_record_or_damaged")) from None
     if len(text) > MAX_JSON_BYTES:
-        raise ExperimentError("", f"what is in this file takes more than {MAX_JSON_BYTES:,} bytes")
+        raise ExperimentError("", said("record_inflates", most=MAX_JSON_BYTES))
     if not reader.eof:
-        raise ExperimentError("", "this file breaks off before its end")
+        raise ExperimentError("", said("file_breaks_off"))
     if reader.unused_data:
-        raise ExperimentError("", "something follows the record in this file")
+        raise ExperimentError("", said("something_follows"))
     return text
 
 
 def _json(text: bytes) -> Any:
     if sum(map(text.count, (b",", b"[", b"{"))) > MAX_VALUES:
-        raise ExperimentError("", f"a record has at most {MAX_VALUES:,} values, this has more")
+        raise ExperimentError("", said("record_values", most=MAX_VALUES))
     try:
         return json.loads(text.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_object)
     except UnicodeDecodeError:
-        raise ExperimentError("", "this record is not written in UTF-8") from None
+        raise ExperimentError("", said("record_utf8")) from None
     except RecursionError:
-        raise ExperimentError("", "this record is nested too deeply") from None
+        raise ExperimentError("", said("record_nested")) from None
     except ExperimentError:
         raise
     except ValueError as error:
-        raise ExperimentError("", f"this record is not valid JSON: {str(error)[:100]}") from None
+        raise ExperimentError("", said("record_json", error=str(error)[:100])) from None
 
 
 def _no_number(name: str) -> Any:
-    raise ExperimentError("", f"{name} is no number that JSON knows")
+    raise ExperimentError("", said("no_json_number", name=name))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ExperimentError("", "a name stands twice in one object")
+        raise ExperimentError("", said("name_twice"))
     return found
 
 
 def _trace(data: Any) -> Trace:
     if not isinstance(data, dict):
-        raise ExperimentError("trace", "an object is wanted")
+        raise ExperimentError("trace", said("wanted", wanted=said("an_object")))
     _only(data, {"experiment", "facts", "versions", "events"}, "trace")
     facts = decode(ModelFacts, data["facts"], "trace.facts")
     events = data["events"]
     if not isinstance(events, list):
-        raise ExperimentError("trace.events", "a list is wanted")
+        raise ExperimentError("trace.events", said("wanted", wanted=said("a_list")))
     asked = data["experiment"]
     named = asked.get("tools") if isinstance(asked, dict) else None
     # Nothing of a record is run: its model and its tools need not be known here.
@@ -184,20 +184,20 @@ def _trace(data: Any) -> Trace:
 def _event(data: Any, path: str) -> Any:
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in EVENT_TYPES:
-        raise ExperimentError(path, f"an event is one of {', '.join(EVENT_TYPES)}")
+        raise ExperimentError(path, said("event_kinds", known=", ".join(EVENT_TYPES)))
     return decode(EVENT_TYPES[kind], {name: item for name, item in data.items() if name != "kind"}, path)
 
 
 def _answered(data: Any, trace: Trace, path: str) -> Answered:
     if not isinstance(data, dict):
-        raise ExperimentError(path, "an object is wanted")
+        raise ExperimentError(path, said("wanted", wanted=said("an_object")))
     _only(data, {"probe", "arguments", "refused" if "refused" in data else "result"}, path)
     probe = data["probe"]
     if not isinstance(probe, str) or probe not in ANSWERS:
-        raise ExperimentError(f"{path}.probe", f"unknown probe {str(probe)[:60]!r}; known: {', '.join(ANSWERS)}")
+        raise ExperimentError(f"{path}.probe", said("unknown_probe", name=str(probe)[:60], known=", ".join(ANSWERS)))
     arguments = decode(dict[str, Any], data["arguments"], f"{path}.arguments")
     if "refused" in data:
-        return Answered(probe, arguments, Refusal(decode(str, data["refused"], f"{path}.refused")[:MAX_REASON]))
+        return Answered(probe, arguments, Refusal(decode(Sentence, data["refused"], f"{path}.refused")))
     result = decode(ANSWERS[probe], data["result"], f"{path}.result")
     check_answer(arguments, result, trace, path)
     return Answered(probe, arguments, result)
@@ -207,6 +207,6 @@ def _only(data: dict[str, Any], names: set[str], path: str) -> None:
     """Raise `ExperimentError` where an object has not these fields, or has others."""
     missing, unknown = sorted(names - set(data)), sorted(set(data) - names)
     if missing:
-        raise ExperimentError(f"{path}.{missing[0]}".lstrip("."), "this field is missing")
+        raise ExperimentError(f"{path}.{missing[0]}".lstrip("."), said("missing_field"))
     if unknown:
-        raise ExperimentError(f"{path}.{unknown[0][:60]}".lstrip("."), "unknown field")
+        raise ExperimentError(f"{path}.{unknown[0][:60]}".lstrip("."), said("unknown_field"))

@@ -28,6 +28,7 @@ from engine.answers.residual import Residual
 from engine.answers.rotary import Rotary, Turning
 from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
+from engine.said import said
 from engine.trace import Trace
 
 #: The sizes of arrays and lists, by the dataclass that has them.
@@ -78,11 +79,11 @@ def check_answer(arguments: Mapping[str, Any], result: Any, trace: Trace, path: 
     for name in ("turn", "layer", "head", "position", "step"):
         asked, told = arguments.get(name), getattr(result, name, None)
         if asked is not None and (type(asked) is not int or told not in (None, asked)):
-            raise ExperimentError(f"{path}.arguments.{name}", "the answer is to another question")
+            raise ExperimentError(f"{path}.arguments.{name}", said("other_question"))
     turn = getattr(result, "turn", 0)
     rendered = trace.rendered(turn)
     if rendered is None:
-        raise ExperimentError(f"{path}.result.turn", f"this run has {trace.turns} turns")
+        raise ExperimentError(f"{path}.result.turn", said("run_turns", count=trace.turns))
     length = len(rendered.token_ids) + len(trace.steps(turn))
     _check(result, trace.facts, length, {}, f"{path}.result")
 
@@ -93,18 +94,18 @@ def _check(value: Any, facts: ModelFacts, length: int, sizes: dict[str, int], pa
         held = getattr(value, name)
         found = list(held.shape) if isinstance(held, np.ndarray) else list(_lengths(held, len(letters)))
         if len(found) != len(letters):
-            raise ExperimentError(f"{path}.{name}", f"{len(letters)} axes are wanted")
+            raise ExperimentError(f"{path}.{name}", said("axes_wanted", count=len(letters)))
         for letter, size in zip(letters, found, strict=True):
             wanted = known.get(letter, sizes.setdefault(letter, size))
             if size != wanted:
-                raise ExperimentError(f"{path}.{name}", f"{wanted} entries are wanted, got {size}")
+                raise ExperimentError(f"{path}.{name}", said("entries_wanted", count=wanted, got=size))
     if getattr(value, "layer_count", facts.layers) != facts.layers:
-        raise ExperimentError(f"{path}.layer_count", f"this model has {facts.layers} layers")
+        raise ExperimentError(f"{path}.layer_count", said("model_layers", count=facts.layers))
     for names, count in ((LAYERS, facts.layers), (HEADS, facts.heads), (PLACES, length)):
         for name in names:
             number = getattr(value, name, None)
             if number is not None and not 0 <= number < count:
-                raise ExperimentError(f"{path}.{name}", f"there is no {number} among {count}")
+                raise ExperimentError(f"{path}.{name}", said("none_among", got=number, count=count))
     for item in dataclasses.fields(value):
         held = getattr(value, item.name)
         inside = [held] if dataclasses.is_dataclass(held) else held if isinstance(held, tuple) else ()

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from engine.experiment import ExperimentError, parse_experiment
+from engine.said import said
 from engine.tools.registry import TOOLS
 from engine.trace import Trace
 from engine.trace_check import check_ids, check_order
@@ -31,9 +32,9 @@ def parse_trace(data: dict[str, Any], *, models: Collection[str]) -> Trace:
     try:
         trace = trace_from_json(data)
     except KeyError as error:
-        raise ExperimentError("events", f"this trace lacks {error}") from None
+        raise ExperimentError("events", said("trace_lacks", name=error)) from None
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ExperimentError("events", f"this is no trace: {str(error)[:200]}") from None
+        raise ExperimentError("events", said("no_trace", error=str(error)[:200])) from None
     check_order(trace)
     return trace
 

@@ -11,7 +11,7 @@ class SessionGone(Refused):
     """The id belongs to no session: it was never given out, was closed, or its session was idle for too long."""
 
     def __init__(self) -> None:
-        super().__init__(said("session_ended", "this session has ended; reload the page to begin a new one"))
+        super().__init__(said("session_ended"))
 
 
 class Busy(Refused):
@@ -26,4 +26,4 @@ class NothingStarted(Refused):
     """The session has no conversation yet."""
 
     def __init__(self) -> None:
-        super().__init__(said("nothing_started", "there is nothing to run yet; start an experiment first"))
+        super().__init__(said("nothing_started"))

@@ -9,6 +9,7 @@ from engine import kv_cache
 from engine.context.window import Window, overlap
 from engine.decode import Turn
 from engine.prefix_registry import VisitorPrefixes
+from engine.said import Said
 from engine.trace import Parted, PrefixLookup, Rendered
 
 
@@ -20,7 +21,7 @@ class Reuse:
     reused: int
     cached: int  # positions that the turn before had left
     parted: Parted | None
-    refused: str | None = None
+    refused: Said | None = None
     prefix: PrefixLookup | None = None
 
     def noted(self, rendered: Rendered) -> Rendered:

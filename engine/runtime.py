@@ -20,6 +20,7 @@ from engine.probes.table import PROBES
 from engine.recorded import is_trace, parse_trace
 from engine.refusals import Refused
 from engine.runs import last_of
+from engine.said import said
 from engine.scheduler import Scheduler
 from engine.sessions import Session, Sessions
 from engine.settings import Settings
@@ -86,7 +87,7 @@ class Runtime:
         loaded = self.facts.model_id
         experiment = parse_experiment(source, models={*self.offered, *self.catalog.loadable_ids}, tools=TOOLS)
         if experiment.model != loaded:
-            raise ExperimentError("model", f"{experiment.model!r} is not loaded; this program runs {loaded!r}")
+            raise ExperimentError("model", said("not_offered", model=experiment.model, offered=repr(loaded)))
         return experiment
 
     # Sessions.
@@ -190,7 +191,7 @@ class Runtime:
     def probe(self, session_id: str, name: str, *, recorded: Trace | None = None, **arguments: Any) -> Any:
         """What the probe gives for the session's conversation, or of a trace; also during a run, between two steps."""
         if name not in PROBES:
-            raise Refused(f"unknown probe {name!r}; known: {', '.join(PROBES)}")
+            raise Refused(said("unknown_probe", name=name, known=", ".join(PROBES)))
         session = self._sessions.get(session_id)
 
         def item() -> Any:

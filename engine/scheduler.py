@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-STOP_FIRST = said("stop_first", "a run is under way; press Stop first")
+STOP_FIRST = said("stop_first")
 
 
 class Scheduler:
@@ -101,9 +101,7 @@ class Scheduler:
     ) -> Run[Any]:
         """A new run of the session, whose lock is held; `step` is given the deadline and whether to wind up."""
         if self._sessions.running >= self._settings.max_runs:
-            raise Busy(
-                said("runs_full", "{count} runs are under way; try again in a minute", count=self._settings.max_runs)
-            )
+            raise Busy(said("runs_full", count=self._settings.max_runs))
         session.run_order = next(self._run_order)
         session.one_token, session.work = one_token, work
         session.run = Run(self._worker, session, partial(step, self._clock() + self._settings.run_seconds))

@@ -82,13 +82,7 @@ class Sessions:
             if len(self._sessions) >= self._limit:
                 evicted = min((s for s in self._sessions.values() if not s.running), key=_used, default=None)
                 if evicted is None:
-                    raise Busy(
-                        said(
-                            "sessions_full",
-                            "all {count} sessions are running; try again in a minute",
-                            count=self._limit,
-                        )
-                    )
+                    raise Busy(said("sessions_full", count=self._limit))
                 del self._sessions[evicted.id]
             session = Session(session_id, self._clock())
             self._sessions[session.id] = session

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from engine.experiment import Experiment
 from engine.facts import ModelFacts
+from engine.said import Sentence
 from engine.truncated import Truncated
 
 Ints = npt.NDArray[np.int32]
@@ -92,7 +93,7 @@ class Rendered:
     reused: int  # positions taken from a cache: of the turn before, or of system prompts where `prefix` is given
     parted: Parted | None  # from the cache of the turn before
     cached: int = 0  # positions that the turn before left in the cache
-    refused: str | None = None  # why that cache could not be cut back to what is shared
+    refused: Sentence | None = None  # why that cache could not be cut back to what is shared
     prefix: PrefixLookup | None = None  # None where the cache of system prompts was not asked
 
     @property
@@ -209,7 +210,7 @@ class Stopped:
     kind: ClassVar[str] = "stopped"
     turn: int
     reason: StopReason
-    evidence: dict[str, Any]
+    evidence: dict[str, Sentence | Any]
     text: str  # shown at the end: what was held back and turned out harmless
 
 

@@ -6,11 +6,26 @@ import numpy.typing as npt
 
 from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
-from engine.trace import Prefilled, Rendered, Stepped, Trace
+from engine.said import said
+from engine.trace import Prefilled, Rendered, Stepped, Stopped, Trace
 from engine.truncated import Truncated
+from engine.values import TRANSFORMERS_ORDER
 
 #: What is known of each forward.
 FED = frozenset({"input_ids", "attention_mask", "position_ids", "logits", "keys", "values"})
+
+#: What a token's logits go through.
+STAGES = ("logits", *TRANSFORMERS_ORDER)
+
+#: What the end of a turn is told with, by its reason or by the limit that was reached.
+TOLD: dict[str | None, dict[str, type | tuple[type, ...]]] = {
+    "error": {"field": str, "message": str},
+    "stop_string": {"string": str},
+    "tool_limit": {"rounds": int},
+    "run_seconds": {"seconds": (int, float)},
+    "max_new_tokens": {"max_new_tokens": int},
+    "context": {"context": int},
+}
 
 #: Layers, and heads of a layer, at most: pages count through them. The largest models have some hundred.
 MOST_PARTS = 1_000
@@ -24,11 +39,11 @@ def check_order(trace: Trace) -> None:
         if isinstance(event, Rendered):
             prompt, steps = event.token_ids.size, 0
             if event.turn != turns or event.token_ids.ndim != 1 or not prompt:
-                raise ExperimentError(path, f"the prompt of turn {turns}, a list of token ids, is wanted here")
+                raise ExperimentError(path, said("prompt_of_turn", turn=turns))
             turns += 1
         elif isinstance(event, Stepped):
             if (event.turn, event.step, event.position) != (turns - 1, steps, prompt + steps):
-                raise ExperimentError(path, f"step {steps} of turn {turns - 1} is wanted here")
+                raise ExperimentError(path, said("step_of_turn", step=steps, turn=turns - 1))
             steps += 1
 
 
@@ -40,34 +55,32 @@ def check_ids(trace: Trace, facts: ModelFacts, cache_budget: int | None = None) 
         ids += [step.token_id for step in trace.steps(turn)]
         for token_id in ids:
             if type(token_id) is not int or not 0 <= token_id < facts.vocab_rows:
-                raise ExperimentError("events", f"token ids of this model go up to {facts.vocab_rows - 1}")
+                raise ExperimentError("events", said("ids_up_to", last=facts.vocab_rows - 1))
         truncated = trace.truncated(turn)
         offset = truncated.offset if truncated else 0
         if type(offset) is not int or not 0 <= offset <= facts.context:
-            raise ExperimentError("events", f"turn {turn} begins beyond the {facts.context} positions of this model")
+            raise ExperimentError("events", said("turn_beyond_context", turn=turn, context=facts.context))
         if rendered and (type(rendered.reused) is not int or not 0 <= rendered.reused <= rendered.token_ids.size):
-            raise ExperimentError("events", f"turn {turn} reuses more positions than its prompt has")
+            raise ExperimentError("events", said("turn_reuses_more", turn=turn))
         if len(ids) > facts.context:
-            raise ExperimentError("events", f"turn {turn} has {len(ids)} tokens, the context holds {facts.context}")
+            raise ExperimentError("events", said("turn_over_context", turn=turn, count=len(ids), context=facts.context))
         if cache_budget is not None and facts.kv_bytes(len(ids)) > cache_budget:
             needed = facts.kv_bytes(len(ids))
-            raise ExperimentError(
-                "events", f"a KV cache of turn {turn} takes {needed} bytes, {cache_budget} are allowed"
-            )
+            raise ExperimentError("events", said("turn_cache_too_big", turn=turn, needed=needed, allowed=cache_budget))
 
 
 def check_whole(trace: Trace) -> None:
     """Raise `ExperimentError` where the parts of a trace contradict one another."""
     facts = trace.facts
     if facts.model_id != trace.experiment.model:
-        raise ExperimentError("experiment.model", f"this trace is of {facts.model_id[:60]!r}")
+        raise ExperimentError("experiment.model", said("trace_of_model", model=facts.model_id[:60]))
     sizes = (facts.layers, facts.heads, facts.kv_heads, facts.head_dim, facts.hidden_size, facts.vocab_rows)
     if min(*sizes, facts.context, facts.itemsize) < 1 or facts.layers != len(facts.layer_kinds):
-        raise ExperimentError("facts", "these sizes are those of no model")
+        raise ExperimentError("facts", said("sizes_of_no_model"))
     if max(facts.layers, facts.heads) > MOST_PARTS:
-        raise ExperimentError("facts", f"a model here has at most {MOST_PARTS:,} layers, and heads in each")
+        raise ExperimentError("facts", said("most_parts", most=MOST_PARTS))
     if facts.heads % facts.kv_heads:
-        raise ExperimentError("facts", "heads do not share key/value heads evenly")
+        raise ExperimentError("facts", said("heads_uneven"))
     check_order(trace)
     check_ids(trace, facts)
     newest = -1
@@ -75,7 +88,7 @@ def check_whole(trace: Trace) -> None:
         path = f"events[{index}]"
         # A prompt is cut before it is rendered, so what left belongs to the turn that comes.
         if event.turn not in (newest, newest + 1) or event.turn < 0:
-            raise ExperimentError(path, f"an event of turn {newest} is wanted here")
+            raise ExperimentError(path, said("event_of_turn", turn=newest))
         if isinstance(event, Rendered):
             newest = event.turn
             _check_rendered(event, path)
@@ -83,8 +96,10 @@ def check_whole(trace: Trace) -> None:
             _check_fed(event.shapes, path)
         elif isinstance(event, Stepped):
             _check_step(event, facts, path)
+        elif isinstance(event, Stopped):
+            _check_stopped(event, len(trace.steps(event.turn)), path)
         elif isinstance(event, Truncated) and any(not 0 <= one.kept <= one.tokens for one in event.portions):
-            raise ExperimentError(path, "more of a message stays than there is")
+            raise ExperimentError(path, said("more_stays"))
 
 
 def _check_rendered(event: Rendered, path: str) -> None:
@@ -93,44 +108,62 @@ def _check_rendered(event: Rendered, path: str) -> None:
     shaped(path, "span_index", event.span_index, (count,))
     shaped(path, "special", event.special, (count,))
     if event.span_index.min() < -1 or event.span_index.max() >= len(event.spans):
-        raise ExperimentError(f"{path}.span_index", f"there are {len(event.spans)} spans")
+        raise ExperimentError(f"{path}.span_index", said("spans_there", count=len(event.spans)))
     if any(not 0 <= span.start <= span.end <= len(event.text) for span in event.spans):
-        raise ExperimentError(f"{path}.spans", f"the text has {len(event.text)} characters")
+        raise ExperimentError(f"{path}.spans", said("characters_there", count=len(event.text)))
     if event.prefix is not None and not 0 <= event.prefix.common <= event.prefix.system <= count:
-        raise ExperimentError(f"{path}.prefix", f"the prompt has {count} positions")
+        raise ExperimentError(f"{path}.prefix", said("positions_there", count=count))
 
 
 def _check_step(step: Stepped, facts: ModelFacts, path: str) -> None:
     stages, count = len(step.stages), step.candidate_ids.size
     if not stages or not count:
-        raise ExperimentError(path, "a step has stages and candidates")
+        raise ExperimentError(path, said("step_has_stages"))
+    for name in (*(stage.name for stage in step.stages), step.eos.cut_by if step.eos else None):
+        if name is not None and name not in STAGES:
+            raise ExperimentError(f"{path}.stages", said("unknown_here", name=name[:60], known=", ".join(STAGES)))
     shaped(path, "candidate_ids", step.candidate_ids, (count,))
     if step.candidate_ids.min() < 0 or step.candidate_ids.max() >= facts.vocab_rows:
-        raise ExperimentError(f"{path}.candidate_ids", f"token ids of this model go up to {facts.vocab_rows - 1}")
+        raise ExperimentError(f"{path}.candidate_ids", said("ids_up_to", last=facts.vocab_rows - 1))
     same(path, "candidate_ids", count, step.candidate_bytes)
     shaped(path, "logits", step.logits, (stages, count))
     shaped(path, "probabilities", step.probabilities, (stages, count))
     weights = step.probabilities
     if not ((weights >= 0) & (weights <= 1.001)).all() or not (step.logits < float("inf")).all():
-        raise ExperimentError(path, "these are no probabilities and logits")
+        raise ExperimentError(path, said("no_probabilities"))
     _check_fed(step.shapes, path)
+
+
+def _check_stopped(event: Stopped, steps: int, path: str) -> None:
+    """A page tells of an end what decided it."""
+    evidence, limit = event.evidence, event.evidence.get("limit")
+    known = ("max_new_tokens", "context") if event.reason == "length" else (None, "rounds", "run_seconds")
+    if limit not in known or not isinstance(evidence.get("also", []), list):
+        raise ExperimentError(f"{path}.evidence", said("no_such_end", reason=event.reason))
+    if event.reason == "no_candidate" and evidence.get("stage") not in STAGES:
+        raise ExperimentError(f"{path}.evidence", said("no_such_end", reason=event.reason))
+    for name, kind in (TOLD.get(event.reason, {}) | TOLD.get(limit, {})).items():
+        if not isinstance(evidence.get(name), kind) or isinstance(evidence[name], bool):
+            raise ExperimentError(f"{path}.evidence", said("name_missing", name=name))
+    if event.reason in ("eos", "grammar_end", "stop_string") and not steps:
+        raise ExperimentError(path, said("end_without_token", reason=event.reason))
 
 
 def _check_fed(shapes: dict[str, tuple[int, ...]], path: str) -> None:
     missing = sorted(FED - set(shapes))
     if missing:
-        raise ExperimentError(f"{path}.shapes", f"{missing[0]!r} is missing")
+        raise ExperimentError(f"{path}.shapes", said("name_missing", name=missing[0]))
     if any(not shape or min(shape) < 0 for shape in shapes.values()):
-        raise ExperimentError(f"{path}.shapes", "each shape is a list of sizes")
+        raise ExperimentError(f"{path}.shapes", said("shapes_of_sizes"))
 
 
 def same(path: str, name: str, count: int, *listed: tuple[Any, ...]) -> None:
     """Raise `ExperimentError` where a list has another length than what it goes with."""
     if any(len(items) != count for items in listed):
-        raise ExperimentError(path, f"what goes with the {count} {name} has another length")
+        raise ExperimentError(path, said("other_length", count=count, name=name))
 
 
 def shaped(path: str, name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) -> None:
     """Raise `ExperimentError` where an array has another shape."""
     if array.shape != shape:
-        raise ExperimentError(f"{path}.{name}", f"{list(shape)} is wanted, got {list(array.shape)}")
+        raise ExperimentError(f"{path}.{name}", said("other_shape", shape=list(shape), got=list(array.shape)))

@@ -74,7 +74,7 @@ def _moment(text: str) -> str:
     except ValueError:
         zone = None
     if zone is None:
-        raise ValueError(said("a_time", "a time like 2026-01-01T12:00:00Z, got {got}", got=short(text)))
+        raise ValueError(said("a_time", got=short(text)))
     return text
 
 
@@ -109,7 +109,5 @@ class Context(Value):
     @model_validator(mode="after")
     def _a_strategy_has_a_limit(self) -> "Context":
         if self.strategy != "none" and self.max_tokens is None:
-            raise ValueError(
-                said("strategy_needs_limit", "the strategy {strategy!r} needs 'max_tokens'", strategy=self.strategy)
-            )
+            raise ValueError(said("strategy_needs_limit", strategy=self.strategy))
         return self

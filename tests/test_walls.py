@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LIGHT = {
     *("answers", "claims", "claims_on_record", "dialogue", "exact_json", "experiment", "facts", "lesson_paths"),
     *("lesson_text", "lessons", "link", "numerics", "playback", "probe_json", "questions", "record", "record_check"),
-    *("refusals", "said", "trace", "trace_check", "trace_json", "truncated", "values"),
+    *("refusals", "said", "trace", "trace_check", "trace_json", "truncated", "values", "wording"),
 }
 SOURCES = sorted(
     path for folder in ("engine", "components", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")

@@ -28,7 +28,7 @@ def stations(view: View) -> list[Station]:
     if branch is None or view.trace is None:
         return [Station(STATION, say.title, "–", "")]
     count = len(view.branches)
-    result = say.text("station_1") if count == 1 else say.text("station", count=count)
+    result = say.text("station", count=count)
     found = parting(view.trace, branch.trace)
     note = say.text("station_same") if found is None else say.text("station_note", step=found.step)
     return [Station(STATION, say.title, result, note)]

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.copy import words
 from components.desk_part import DeskPart
+from components.in_words import in_words
 from components.lesson_player.library import Library, Reading
 from components.lesson_player.places import station_of
 from components.lesson_player.scene import cursor, tokens_made
@@ -76,7 +77,8 @@ class Teaching(DeskPart):
             made = tokens_made(record.trace, note.cursor)
             selected = cursor(Playback(record).trace_at(made), note.cursor)
         except (OSError, ExperimentError, ValueError) as error:
-            raise Refused(words("lesson").text("no_record", reason=str(error)[:200])) from error
+            reason = in_words(error) if isinstance(error, ExperimentError) else str(error)
+            raise Refused(words("lesson").text("no_record", reason=reason[:200])) from error
         if visit.running:
             self.stop(visit)
         reading = visit.reading = visit.reading or Reading(self.library)

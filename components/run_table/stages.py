@@ -68,7 +68,7 @@ def step_rows(step: Stepped, before: Stepped | None, stopped: Stopped | None) ->
     yield StageRow(say.text("stop"), "engine/stages/stopping.py", watched, verdict)
     held = {"text": visible(step.text) or say.text("nothing"), "count": step.held_bytes}
     shown = say.text("shown_held", **held) if step.held_bytes else say.text("shown", text=held["text"])
-    yield StageRow(say.text("decode"), "engine/stages/detokenizer.py", bytes_text(len(step.token_bytes)), shown)
+    yield StageRow(say.text("detokenise"), "engine/stages/detokenizer.py", bytes_text(len(step.token_bytes)), shown)
     positions = say.text("positions", count=step.kv_tokens)
     yield StageRow(say.text("cache"), "DynamicCache", positions, bytes_text(step.kv_bytes))
 

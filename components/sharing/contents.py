@@ -11,12 +11,12 @@ def contents(experiment: Experiment) -> str:
     say = words("sharing")
     sampling = experiment.sampling
     parts = [
-        _counted("messages", len(experiment.messages)) if experiment.messages else say.text("raw"),
+        say.text("messages", count=len(experiment.messages)) if experiment.messages else say.text("raw"),
         say.text("greedy") if sampling.greedy else say.text("temperature", temperature=f"{sampling.temperature:g}"),
         say.text("length", count=experiment.stop.max_new_tokens),
     ]
     if experiment.follow_ups:
-        parts.insert(1, _counted("follow_ups", len(experiment.follow_ups)))
+        parts.insert(1, say.text("follow_ups", count=len(experiment.follow_ups)))
     if experiment.tools:
         parts.append(say.text("tools", names=", ".join(experiment.tools)))
     if experiment.grammar:
@@ -24,13 +24,9 @@ def contents(experiment: Experiment) -> str:
     if experiment.context.strategy != "none":
         parts.append(say.text("strategy"))
     if experiment.forced:
-        parts.append(_counted("forced", len(experiment.forced)))
+        parts.append(say.text("forced", count=len(experiment.forced)))
     if experiment.obey_marks_in_content:
         parts.append(say.text("obeys"))
     if experiment.mistake:
         parts.append(say.text("mistake"))
     return say.text("holds", parts=reduce(lambda first, second: say.text("and", first=first, second=second), parts))
-
-
-def _counted(key: str, count: int) -> str:
-    return words("sharing").text(key if count != 1 else f"{key}_1", count=count)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.copy import words
+from components.in_words import translated
 from components.panel import View
 from components.sampling.candidates import stage_name
 from components.stopping.byte_buffer import locate
@@ -134,7 +135,7 @@ def _decided(stopped: Stopped, steps: Sequence[Stepped]) -> str:
         case "tool_limit":
             return say.text("decided_tool_limit", rounds=evidence["rounds"])
         case "error":
-            return visible(str(evidence.get("message", ""))).replace("␣", " ")
+            return visible(translated(evidence["message"])).replace("␣", " ")
         case _:
             return say.text(f"decided_{stopped.reason}")
 

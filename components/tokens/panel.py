@@ -176,7 +176,7 @@ def answer_value(steps: Sequence[Stepped]) -> dict[str, Any]:
     say = words(STATION)
     if not steps:
         return table.value([], [], caption=say.text("answer_none"))
-    columns = [Column(say.text("col_way")), Column(say.text("col_decoded"), mono=True)]
+    columns = [Column(say.text("col_way")), Column(say.text("col_text_again"), mono=True)]
     marks = sum(step.special for step in steps)
     rows = [
         [say.text("with_marks"), visible_bytes(b"".join(step.token_bytes for step in steps))],

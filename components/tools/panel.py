@@ -129,4 +129,4 @@ def _line(view: View) -> tuple[str, str]:
     called = list(view.trace.of(ToolCalled))
     if not called:
         return say.text("station_none"), choice
-    return say.text("station_1" if len(called) == 1 else "station", count=len(called)), called[-1].name or choice
+    return say.text("station", count=len(called)), called[-1].name or choice

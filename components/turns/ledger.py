@@ -11,7 +11,10 @@ Source = Literal["own", "prefix", "none"]
 
 @dataclass(frozen=True)
 class TurnRow:
-    """Positions of one turn. reused + computed = context, and dropped = cached − what of it was reused."""
+    """Positions of one turn. reused + computed = context, and dropped = cached − what of it was reused.
+
+    Of a turn that was refused nothing was computed.
+    """
 
     turn: int
     context: int  # of the prompt
@@ -21,6 +24,7 @@ class TurnRow:
     computed: int
     dropped: int
     answer: int  # tokens chosen so far
+    refused: bool
     held: int | None  # in the cache now, or at the turn's end; None where it was never filled
 
 
@@ -45,5 +49,6 @@ def _row(trace: Trace, turn: int) -> TurnRow | None:
         computed=context - rendered.reused if prefilled else 0,
         dropped=rendered.dropped,
         answer=len(steps),
+        refused=prefilled is None,
         held=held,
     )

@@ -29,8 +29,9 @@ def stations(view: View) -> list[Station]:
     if not rows:
         return [Station(STATION, say.title, "–")]
     newest = rows[-1]
-    result = say.text("station_first" if len(rows) == 1 else "station", turns=len(rows))
-    note = say.text("station_note", reused=newest.reused, computed=newest.computed)
+    result = say.text("station", turns=len(rows))
+    numbers = {"reused": newest.reused, "computed": newest.computed}
+    note = say.text("station_refused") if newest.refused else say.text("station_note", **numbers)
     return [Station(STATION, say.title, result, note)]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from components.copy import sentences, words
 from components.drawing import Drawing, drawing
+from components.in_words import translated
 from components.turns.cause import Difference
 from components.turns.closing import Closing
 from components.turns.ledger import TurnRow
@@ -42,7 +43,7 @@ def _turn_cells(row: TurnRow) -> list[Cell | str]:
         f"{row.context:,}",
         f"{row.cached:,}",
         reused,
-        f"{row.computed:,}",
+        "–" if row.refused else f"{row.computed:,}",
         Cell(f"{row.dropped:,}", tone="warn" if row.dropped else ""),
         f"{row.answer:,}",
         "–" if row.held is None else f"{row.held:,}",
@@ -58,8 +59,8 @@ def _sum_text(rows: Sequence[TurnRow]) -> str:
         "answer": row.answer, "held": row.held, "all": sum(one.context for one in rows),
         "all_computed": sum(one.computed for one in rows),
     }  # fmt: skip
-    parts = [say.text("sum_context", **numbers)]
-    if row.turn:
+    parts = [say.text("sum_refused" if row.refused else "sum_context", **numbers)]
+    if row.turn and not row.refused:
         parts.append(say.text("sum_dropped", **numbers))
     if row.answer:
         parts.append(say.text("sum_held", **numbers))
@@ -126,7 +127,7 @@ def _difference_cells(rendered: Rendered, difference: Difference | None) -> list
     shared, old, new = (visible_bytes(data) for data in (difference.shared, difference.old, difference.new))
     cause = say.text(f"cause_{difference.cause}")
     if rendered.refused is not None:
-        cause = sentences(cause, say.text("refused", reason=running_text(rendered.refused)))
+        cause = sentences(cause, say.text("refused", reason=running_text(translated(rendered.refused))))
     return [
         str(rendered.turn + 1),
         f"{difference.position:,}",

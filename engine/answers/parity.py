@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+from engine.said import Sentence
+
 
 @dataclass(frozen=True)
 class Parity:
     """The loop's tokens of one turn beside those of `generate`; `reason` says why they cannot be compared."""
 
-    reason: str | None
+    reason: Sentence | None
     ours: tuple[int, ...] = ()
     theirs: tuple[int, ...] = ()
     first_difference: int | None = None  # the step

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.said import Sentence
 from engine.truncated import SystemFate
 from engine.values import Strategy
 
@@ -18,7 +19,7 @@ class Policy:
     strategy: Strategy
     positions: Literal["go_on", "restart"]
     limit: int
-    refusal: str | None
+    refusal: Sentence | None
     kept: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     partly: tuple[int, ...] = ()  # messages of which only the end stays

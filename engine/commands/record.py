@@ -57,7 +57,7 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
         try:
             found = PROBES[name](conversation, **arguments)
         except Refused as refused:
-            found = Refusal(str(refused))
+            found = Refusal.of(refused)
         answers.append(Answered(name, arguments, found))
     data = record_to_bytes(Record(trace, tuple(answers)))
     if len(data) > MAX_FILE_BYTES:

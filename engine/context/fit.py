@@ -89,10 +89,7 @@ def _slide(loaded: LoadedModel, whole: Rendered, size: int, *, restart: bool) ->
     if not restart:
         reason = kv_cache.reason_against_evicting(kv_cache.new_cache(loaded.model.config))
         if reason is not None:
-            raise ExperimentError(
-                "context.positions",
-                said("cannot_slide", "{reason}; let the positions start again ('restart')", reason=reason),
-            )
+            raise ExperimentError("context.positions", said("cannot_slide", reason=reason))
     cut = max(0, len(whole.token_ids) - size)
     window = Window(size, restart, tuple(whole.token_ids[:cut].tolist()))
     if not cut:
@@ -201,24 +198,6 @@ def _most_of_a_summary(loaded: LoadedModel, cache_budget: int | None) -> int:
 
 def _refusal(strategy: Strategy, history: History, least: int, limit: int) -> ExperimentError:
     pinned = history.head and strategy != "drop_oldest"
-    what = (
-        said("both_take", "the system prompt and the newest message take")
-        if pinned
-        else said("newest_takes", "the newest message takes")
-    )
-    room = (
-        said("room_for_summary", ", with room for a summary of {tokens}", tokens=SUMMARY_TOKENS)
-        if strategy == "summary"
-        else ""
-    )
-    return ExperimentError(
-        "messages",
-        said(
-            "history_too_long",
-            "{what} {least} tokens as rendered{room}; context.max_tokens holds {limit}; shorten it",
-            what=what,
-            least=least,
-            room=room,
-            limit=limit,
-        ),
-    )
+    what = said("both_take") if pinned else said("newest_takes")
+    room = said("room_for_summary", tokens=SUMMARY_TOKENS) if strategy == "summary" else ""
+    return ExperimentError("messages", said("history_too_long", what=what, least=least, room=room, limit=limit))

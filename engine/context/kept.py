@@ -62,12 +62,4 @@ class History:
             ids = render_turn(self.loaded, self.trace, self.turn, [*system, *read, *asked]).token_ids.tolist()
             if len(ids) <= most:
                 return ids, tuple(dropped[:at])
-        raise ExperimentError(
-            "context.strategy",
-            said(
-                "summary_too_long",
-                "to ask for a summary takes {tokens} tokens, there is room for {most}; take another",
-                tokens=len(ids),
-                most=most,
-            ),
-        )
+        raise ExperimentError("context.strategy", said("summary_too_long", tokens=len(ids), most=most))

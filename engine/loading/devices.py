@@ -3,6 +3,7 @@
 import torch
 
 from engine.catalog import ModelError
+from engine.said import said
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("cuda", "mps", "cpu")
@@ -18,7 +19,7 @@ def pick_device(name: str) -> torch.device:
     except RuntimeError:
         device = None
     if device is None or device.type not in usable:
-        raise ModelError(f"device {name!r} cannot be used here; there is: auto, {', '.join(usable)}")
+        raise ModelError(said("device_unusable", name=name, usable=", ".join(usable)))
     return device
 
 
@@ -27,7 +28,7 @@ def pick_dtype(name: str, device: torch.device) -> torch.dtype:
     if name == "auto":
         return torch.float32 if device.type == "cpu" else torch.bfloat16
     if name not in DTYPES:
-        raise ModelError(f"unknown dtype {name!r}; allowed: auto, {', '.join(DTYPES)}")
+        raise ModelError(said("dtype_unknown", name=name, allowed=", ".join(DTYPES)))
     return DTYPES[name]
 
 

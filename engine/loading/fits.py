@@ -9,6 +9,7 @@ import torch
 from engine.catalog import ModelError, NoRoomError
 from engine.loading.memory import KINDS, Sizes, needed_bytes
 from engine.loading.room import free_on
+from engine.said import said
 
 GIB = 1 << 30
 
@@ -22,10 +23,10 @@ def check_fits(title: str, model: Sizes, kind: str, device: torch.device) -> Non
     ways = [f"--quantize {other}" if other == "4bit" else f"--dtype {other}" for other in smaller]
     if "4bit" in smaller and device.type != "cuda":
         ways.pop()
-    where = "of memory" if device.type == "cpu" else f"on {device}"
-    advice = ", or ".join([*ways, "--offload", "a smaller model (python -m engine models)"])
+    key = "no_room_in_memory" if device.type == "cpu" else "no_room_on_device"
+    advice = ", ".join([*ways, "--offload"])
     raise NoRoomError(
-        f"{title} needs {needed / GIB:.2f} GiB in {kind} and {free / GIB:.2f} GiB {where} are free; try {advice}"
+        said(key, title=title, needed=needed / GIB, kind=kind, free=free / GIB, device=device, advice=advice)
     )
 
 
@@ -36,6 +37,13 @@ def check_spread(title: str, model: Sizes, kind: str, room: Mapping[int | str, i
     disk = shutil.disk_usage(place).free
     if needed > free + disk:
         raise ModelError(
-            f"{title} needs {needed / GIB:.2f} GiB in {kind}; {free / GIB:.2f} GiB of devices and memory and "
-            f"{disk / GIB:.2f} GiB on the disk of {place} are free; try a smaller model (python -m engine models)"
+            said(
+                "no_room_spread",
+                title=title,
+                needed=needed / GIB,
+                kind=kind,
+                free=free / GIB,
+                disk=disk / GIB,
+                place=place,
+            )
         )

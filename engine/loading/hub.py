@@ -17,6 +17,7 @@ from engine.embedded import cache_root, sha256
 from engine.loading.fetching import Meter, fetch
 from engine.loading.obstacles import ERRORS, obstacle
 from engine.loading.progress import Report
+from engine.said import said
 
 #: Seconds until a Hub that does not answer is out of reach.
 PATIENCE = 5.0
@@ -51,7 +52,9 @@ def hub_folder(source: HubSource, *, title: str, report: Report) -> Path:
                 meter.finish(size)
             _check_hashes(folder, info, title)
     except ERRORS as error:
-        raise ModelError(f"{title} cannot be loaded: {obstacle(error, source.repo, source.revision)}") from error
+        raise ModelError(
+            said("cannot_load", title=title, reason=obstacle(error, source.repo, source.revision))
+        ) from error
     return folder
 
 
@@ -59,7 +62,7 @@ def describe(repo: str, revision: str | None) -> ModelInfo:
     """What the Hub knows of a repository: its commit, its files and their sizes. Raises what huggingface_hub raises."""
     info = HfApi(endpoint=constants.ENDPOINT).model_info(repo, revision=revision, files_metadata=True, timeout=PATIENCE)
     if not info.sha:
-        raise ModelError(f"{constants.ENDPOINT} does not say at which commit {repo} is")
+        raise ModelError(said("hub_no_commit", hub=constants.ENDPOINT, repo=repo))
     return info
 
 
@@ -70,8 +73,7 @@ def wanted(info: ModelInfo, title: str) -> dict[str, int]:
     weights = [WEIGHTS] if WEIGHTS in sizes else parts if INDEX in sizes else []
     if not weights:
         pickled = any(fnmatch(name, pattern) for name in sizes for pattern in PICKLES)
-        has = "its weights are pickled, and loading those may run code" if pickled else "there are no weights"
-        raise ModelError(f"{title} is refused: only safetensors are loaded from {info.id}, and {has}")
+        raise ModelError(said("hub_only_pickles" if pickled else "hub_no_weights", title=title, repo=info.id))
     return {name: sizes[name] for name in [*(name for name in SMALL_FILES if name in sizes), *weights]}
 
 
@@ -108,8 +110,7 @@ def _check_disk(folder: Path, files: dict[str, int], title: str) -> None:
     missing, free = sum(files.values()) - here, shutil.disk_usage(folder).free
     if missing > free:
         raise ModelError(
-            f"{title} cannot be loaded: {missing / 1e6:,.1f} MB are to be downloaded and {free / 1e6:,.1f} MB are free "
-            f"in {folder.parent}; free some of the disk, or set DECODESCOPE_CACHE to another folder"
+            said("disk_too_small", title=title, missing=missing / 1e6, free=free / 1e6, folder=folder.parent)
         )
 
 
@@ -119,4 +120,4 @@ def _check_hashes(folder: Path, info: ModelInfo, title: str) -> None:
         path = folder / sibling.rfilename
         if sibling.lfs is not None and path.is_file() and sha256(path) != sibling.lfs.sha256:
             path.unlink()
-            raise ModelError(f"{title} cannot be loaded: {path.name} came damaged and was put away; start again")
+            raise ModelError(said("came_damaged", title=title, file=path.name))

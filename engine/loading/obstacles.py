@@ -16,43 +16,39 @@ from huggingface_hub.errors import (
 from huggingface_hub.errors import HTTPError as ClientError  # type: ignore[attr-defined]  # of its HTTP library
 
 from engine.embedded import cache_root
+from engine.said import Sentence, said
 
 #: All that a call of huggingface_hub may raise.
 ERRORS = (ClientError, OSError, FileMetadataError, ValueError)
 
 
-def obstacle(error: BaseException, repo: str, revision: str) -> str:
+def obstacle(error: BaseException, repo: str, revision: str) -> Sentence:
     """Why it failed and what to do."""
     if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
         return obstacle(error.__cause__, repo, revision)
     hub = constants.ENDPOINT
     match error:
         case OfflineModeIsEnabled():
-            folders = f"{cache_root()} nor in {constants.HF_HUB_CACHE}"
-            return f"HF_HUB_OFFLINE is set and {repo} is neither in {folders}; unset it to download"
+            return said("hub_offline", repo=repo, ours=cache_root(), theirs=constants.HF_HUB_CACHE)
         case GatedRepoError():
-            return f"{repo} is gated: accept its terms at {hub}/{repo}, then set HF_TOKEN to a token of that account"
+            return said("hub_gated", repo=repo, hub=hub)
         case DisabledRepoError():
-            return f"{hub} has disabled {repo}"
+            return said("hub_disabled", repo=repo, hub=hub)
         case RevisionNotFoundError():
-            return f"{repo} has no revision {revision}"
+            return said("hub_no_revision", repo=repo, revision=revision)
         case RepositoryNotFoundError():
-            return f"there is no {repo} on {hub}, or it is private: check the id; for a private one set HF_TOKEN"
+            return said("hub_no_repo", repo=repo, hub=hub)
         case HfHubHTTPError() if error.response.status_code in (401, 403):
-            return (
-                f"{hub} does not give {repo} to you: it is private or gated; set HF_TOKEN to a token that may read it"
-            )
+            return said("hub_forbids", repo=repo, hub=hub)
         case HfHubHTTPError():
-            return f"{hub} answered {error.response.status_code} {error.response.reason_phrase}; try again later"
+            status, phrase = error.response.status_code, error.response.reason_phrase
+            return said("hub_answered", hub=hub, status=status, phrase=phrase)
         case ClientError():
-            return (
-                f"{hub} cannot be reached ({_first_line(error)}); check the connection, or take a model that is "
-                "here already: python -m engine models"
-            )
+            return said("hub_unreachable", hub=hub, error=_first_line(error))
         case OSError(errno=errno.ENOSPC):
-            return f"the disk is full; free some of it, or set DECODESCOPE_CACHE to another folder than {cache_root()}"
+            return said("disk_full", folder=cache_root())
         case OSError(errno=errno.EACCES | errno.EROFS):
-            return f"{cache_root()} cannot be written; set DECODESCOPE_CACHE to a folder that can"
+            return said("cache_read_only", folder=cache_root())
     return _first_line(error)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from engine.catalog import ModelError
+from engine.said import said
 
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig
@@ -13,16 +14,10 @@ if TYPE_CHECKING:
 
 def four_bits(device: torch.device, dtype: torch.dtype) -> "BitsAndBytesConfig":
     """The options of `from_pretrained`. Raises `ModelError` where the package or the device is missing."""
-    missing = []
-    if importlib.util.find_spec("bitsandbytes") is None:
-        missing.append("the package bitsandbytes is not installed")
-    if device.type != "cuda":
-        missing.append(f"the device is {device.type}")
-    if missing:
-        raise ModelError(
-            f"4bit needs the package bitsandbytes and an NVIDIA GPU: {' and '.join(missing)}; "
-            "leave --quantize out, or take --dtype bfloat16, which halves float32"
-        )
+    no_package, no_gpu = importlib.util.find_spec("bitsandbytes") is None, device.type != "cuda"
+    if no_package or no_gpu:
+        key = "no_bitsandbytes_device_is" if no_package and no_gpu else "no_bitsandbytes" if no_package else "device_is"
+        raise ModelError(said("four_bits_needs", missing=said(key, device=device.type)))
     from transformers import BitsAndBytesConfig
 
     return BitsAndBytesConfig(

@@ -33,7 +33,7 @@ def arithmetic(conversation: Conversation, *, formula: str, count: int = RESULTS
     pieces' rows would mean nothing.
     """
     if not 1 <= count <= 100:
-        raise ExperimentError("count", f"1 to 100 results are shown, not {count}")
+        raise ExperimentError("count", said("results_range", count=count))
     words = vocabulary(conversation.loaded.tokenizer)
     signs, ids = zip(*((sign, _token(conversation, words, word)) for sign, word in parse_formula(formula)), strict=True)
     embedding = anatomy(conversation.loaded.model).embedding
@@ -66,27 +66,15 @@ def arithmetic(conversation: Conversation, *, formula: str, count: int = RESULTS
 def parse_formula(formula: str) -> list[tuple[int, str]]:
     """Signs and words of "a - b + c", at most `MAX_TERMS`. Raises `ExperimentError`."""
     if len(formula) > MAX_CHARACTERS:
-        raise ExperimentError(
-            "formula",
-            said(
-                "formula_too_long",
-                "at most {most} characters, this has {count}",
-                most=MAX_CHARACTERS,
-                count=len(formula),
-            ),
-        )
+        raise ExperimentError("formula", said("formula_too_long", most=MAX_CHARACTERS, count=len(formula)))
     first, *rest = _SIGNS.split(replace_lone_surrogates(formula).strip())
     parts = list(zip(rest[::2], rest[1::2], strict=True))
     if first:  # "- a + b" begins with its sign
         parts.insert(0, ("+", first))
     if not parts or not all(word for _, word in parts):
-        raise ExperimentError(
-            "formula", said("formula_wanted", "words with + or - between them, for example king - man + woman")
-        )
+        raise ExperimentError("formula", said("formula_wanted"))
     if len(parts) > MAX_TERMS:
-        raise ExperimentError(
-            "formula", said("formula_words", "at most {most} words, this has {count}", most=MAX_TERMS, count=len(parts))
-        )
+        raise ExperimentError("formula", said("formula_words", most=MAX_TERMS, count=len(parts)))
     return [(1 if sign == "+" else -1, word) for sign, word in parts]
 
 
@@ -96,15 +84,7 @@ def _token(conversation: Conversation, words: Vocabulary, word: str) -> int:
         return found[0]
     pieces = conversation.loaded.tokenizer.encode(f" {word}", add_special_tokens=False)
     cut = " | ".join(repr(words.bytes(piece).decode("utf-8", "replace")) for piece in pieces[:8])
-    raise ExperimentError(
-        "formula",
-        said(
-            "no_single_token",
-            "{word!r} is no single token of this model ({cut}), so nothing was added up",
-            word=word,
-            cut=cut,
-        ),
-    )
+    raise ExperimentError("formula", said("no_single_token", word=word, cut=cut))
 
 
 def _place(cosines: Floats, token_id: int) -> tuple[float, int]:

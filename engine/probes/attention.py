@@ -5,8 +5,8 @@ import torch
 from engine.answers.attention import AttentionAt, HiddenBy, Moves
 from engine.attention import Attended, cap
 from engine.conversation import Conversation
-from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
+from engine.limits import no_such
 from engine.probes.head_kinds import KINDS, kinds, measure, stack
 from engine.probes.inside import inside
 
@@ -82,7 +82,7 @@ def check_head(facts: ModelFacts, layer: int, head: int) -> None:
     """Raise `ExperimentError` for a layer or head that the model does not have."""
     for name, value, count in (("layer", layer, facts.layers), ("head", head, facts.heads)):
         if not 0 <= value < count:
-            raise ExperimentError(name, f"this model has {name}s 0 to {count - 1}, there is no {name} {value}")
+            raise no_such(name, count, value)
 
 
 def _window(facts: ModelFacts, layer: int) -> int | None:

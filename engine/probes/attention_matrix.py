@@ -9,6 +9,7 @@ from engine.conversation import Conversation
 from engine.probes.attention import check_head
 from engine.probes.inside import context_of
 from engine.probes.recompute import cache_before, feed
+from engine.said import said
 
 #: A matrix has at most this many positions a side: 4 MB of float32, and a picture that a screen can still show.
 MAX_POSITIONS = 1_024
@@ -61,5 +62,5 @@ def capture(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: 
         feed(conversation, turn, ids, cache)
     if layer not in attended:
         model = type(conversation.loaded.model).__name__
-        raise AnatomyError(f"layer {layer} of {model} has no attention that can be seen")
+        raise AnatomyError(said("no_attention_seen", layer=layer, model=model))
     return attended[layer].newest(len(ids) - first)

@@ -15,6 +15,7 @@ from transformers.pytorch_utils import Conv1D
 
 from engine.anatomy import AnatomyError
 from engine.probes.contributions import measure
+from engine.said import said
 
 #: How dimensions are paired for the rotary turn: i with i + half (Llama, Qwen, Gemma), 2i with 2i + 1, or not turned.
 Pairs = Literal["halves", "neighbours", "none"]
@@ -66,7 +67,9 @@ class Linear:
     def split(self, *sizes: int) -> tuple["Linear", ...]:
         """The parts of a projection that several share. Raises `AnatomyError` where they do not fill it."""
         if sum(sizes) != len(self.weight):
-            raise AnatomyError(f"{self.name} has {len(self.weight)} rows, {' + '.join(map(str, sizes))} were expected")
+            raise AnatomyError(
+                said("rows_unexpected", name=self.name, rows=len(self.weight), expected=" + ".join(map(str, sizes)))
+            )
         ends = [sum(sizes[: index + 1]) for index in range(len(sizes))]
         return tuple(
             Linear(
@@ -91,7 +94,7 @@ def read_norm(norm: nn.Module, like: torch.Tensor) -> Norm:
     measured, zero, centres = measure(norm, like if weight is None else weight)
     epsilon = next((getattr(norm, name) for name in _EPSILONS if hasattr(norm, name)), None)
     if epsilon is None:
-        raise AnatomyError(f"{kind} keeps its epsilon under no name that is known ({', '.join(_EPSILONS)})")
+        raise AnatomyError(said("epsilon_unknown", norm=kind, known=", ".join(_EPSILONS)))
     own = torch.ones_like(measured) if weight is None else weight.float()
     for one_plus, known in ((False, own), (True, 1 + own)):
         if (known - measured).abs().max() <= _CLOSE * known.abs().max():
@@ -99,7 +102,7 @@ def read_norm(norm: nn.Module, like: torch.Tensor) -> Norm:
             if bias is None and zero.abs().max() > 0:
                 break
             return Norm(known, None if bias is None else bias.float(), float(epsilon), centres, one_plus)
-    raise AnatomyError(f"{kind} is neither an RMS norm nor a LayerNorm: it cannot be worked out by hand")
+    raise AnatomyError(said("norm_unlike", norm=kind))
 
 
 def read_linear(module: nn.Module, name: str) -> Linear:
@@ -109,7 +112,7 @@ def read_linear(module: nn.Module, name: str) -> Linear:
         return Linear(module, name, module.weight.T, bias)
     if isinstance(module, nn.Linear) and weight is not None and weight.is_floating_point() and weight.dim() == 2:
         return Linear(module, name, weight, bias)
-    raise AnatomyError(f"{name} is a {type(module).__name__}, whose weights are no plain matrix")
+    raise AnatomyError(said("weights_not_plain", name=name, module=type(module).__name__))
 
 
 def rotate(vectors: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, pairs: Pairs) -> torch.Tensor:
@@ -159,4 +162,4 @@ def find_activation(activation: Callable[[torch.Tensor], torch.Tensor], device: 
         # Exact and tanh GELU lie up to 5e-4 apart.
         if (known(grid) - values).abs().max() < 1e-5:
             return name
-    raise AnatomyError(f"the activation {type(activation).__name__} is none of {', '.join(ACTIVATIONS)}")
+    raise AnatomyError(said("activation_unknown", activation=type(activation).__name__, known=", ".join(ACTIVATIONS)))

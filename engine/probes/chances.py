@@ -11,6 +11,7 @@ from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.limits import check_id
 from engine.probes.recompute import cache_before, context_ids, mask_length
+from engine.said import said
 from engine.stages.forward import forward_newest
 from engine.stages.inputs import make_inputs
 from engine.stages.processors import build_chain
@@ -32,11 +33,11 @@ def chances(
     turn = max(0, conversation.trace.turns - 1) if turn is None else turn
     steps = steps or range(len(token_ids))
     if not steps or max(steps) - min(steps) >= MAX_STEPS or len(steps) > 4 * MAX_STEPS:
-        raise ExperimentError("steps", f"1 to {MAX_STEPS} steps in a row at once")
+        raise ExperimentError("steps", said("steps_in_a_row", most=MAX_STEPS))
     if len(steps) != len(token_ids):
-        raise ExperimentError("token_ids", f"one for each of {len(steps)} steps, got {len(token_ids)}")
+        raise ExperimentError("token_ids", said("one_token_a_step", steps=len(steps), got=len(token_ids)))
     if conversation.experiment.context.strategy == "sliding_window":
-        raise ExperimentError("context.strategy", "in a sliding window every step sees a context of its own")
+        raise ExperimentError("context.strategy", said("window_own_contexts"))
     prompt, answer = context_ids(conversation, turn, max(steps))
     context_ids(conversation, turn, min(steps))
     loaded, ids, count = conversation.loaded, prompt + answer, max(steps) - min(steps) + 1

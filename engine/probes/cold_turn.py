@@ -10,6 +10,7 @@ from engine.experiment import ExperimentError
 from engine.kv_cache import common_prefix
 from engine.new_turn import new_turn
 from engine.probes.recompute import cache_before
+from engine.said import said
 from engine.stages.forward import forward
 from engine.stages.inputs import make_inputs
 from engine.trace import Stepped
@@ -26,7 +27,7 @@ def cold_turn(conversation: Conversation) -> ColdTurn:
     trace, current = conversation.trace, conversation.turn
     prefilled = trace.prefilled(current.index) if current else None
     if current is None or prefilled is None or current.first_logits is None:
-        raise ExperimentError("turn", "no turn was computed yet")
+        raise ExperimentError("turn", said("no_turn_computed"))
     ours = tuple(current.answer[:MAX_TOKENS])
     warm = _warm_again(conversation, current, prefilled.first)
     generator = torch.Generator(conversation.loaded.device)

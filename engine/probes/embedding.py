@@ -10,6 +10,7 @@ from engine.probes.embedding_table import NO_LENGTH, nearest, row_cosines, row_n
 from engine.probes.embedding_use import head_cosine, is_tied, scale_of
 from engine.probes.inside import context_of
 from engine.probes.recompute import context_ids
+from engine.said import said
 from engine.stages.vocabulary import vocabulary
 
 NEIGHBOURS = 10
@@ -27,7 +28,7 @@ def embedding(
     `ExperimentError` for a turn or position that is not there, `AnatomyError` for a model whose parts cannot be found.
     """
     if not 1 <= count <= 100:
-        raise ExperimentError("count", f"1 to 100 neighbours are shown, not {count}")
+        raise ExperimentError("count", said("neighbours_range", count=count))
     turn, context = context_of(conversation, turn, position)
     loaded, here, token = conversation.loaded, len(context) - 1, context[-1]
     parts = anatomy(loaded.model)

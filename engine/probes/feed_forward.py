@@ -13,7 +13,7 @@ from torch.nn.functional import linear
 from engine.anatomy import anatomy
 from engine.answers.feed_forward import FeedForward, Sparsity
 from engine.conversation import Conversation
-from engine.experiment import ExperimentError
+from engine.limits import no_such
 from engine.probes.contributions import LinearNorm, linear_norm
 from engine.probes.inside import Inside, context_of, inside
 from engine.probes.lens import next_token
@@ -62,9 +62,7 @@ def feed_forward(
     """
     loaded = conversation.loaded
     if not 0 <= layer < loaded.facts.layers:
-        raise ExperimentError(
-            "layer", f"the model has layers 0 to {loaded.facts.layers - 1}, there is no layer {layer}"
-        )
+        raise no_such("layer", loaded.facts.layers, layer)
     turn, context = context_of(conversation, turn, position)
     following = next_token(conversation, turn, len(context))
     down_projection(anatomy(loaded.model).blocks[layer])  # says why, where there is none

@@ -48,20 +48,13 @@ class Grid:
         than one turn or with chosen tokens, and for a prompt that does not fit.
         """
         if not 1 <= len(overrides) <= MAX_CELLS:
-            raise ExperimentError(
-                "grid", said("grid_cells", "1 to {most} cells, got {count}", most=MAX_CELLS, count=len(overrides))
-            )
+            raise ExperimentError("grid", said("grid_cells", most=MAX_CELLS, count=len(overrides)))
         if experiment.follow_ups or experiment.forced:
-            raise ExperimentError("grid", said("grid_one_turn", "a grid runs one turn and chooses no token by hand"))
+            raise ExperimentError("grid", said("grid_one_turn"))
         if experiment.tools and experiment.tool_choice != "none":
-            raise ExperimentError(
-                "grid",
-                said("grid_no_tools", "a grid runs one turn and calls no tools: take them away or choose 'none'"),
-            )
+            raise ExperimentError("grid", said("grid_no_tools"))
         if experiment.context.strategy != "none":
-            raise ExperimentError(
-                "context.strategy", said("grid_whole_history", "a grid runs on the whole history: choose none")
-            )
+            raise ExperimentError("context.strategy", said("grid_whole_history"))
         self.experiment = experiment
         self._loaded = loaded
         rendered = render_turn(loaded, Trace(experiment, loaded.facts, {}), 0)

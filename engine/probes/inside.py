@@ -41,28 +41,12 @@ def context_of(conversation: Conversation, turn: int | None, position: int | Non
     turn = max(0, conversation.trace.turns - 1) if turn is None else turn
     rendered = conversation.trace.rendered(turn)
     if rendered is None:
-        raise ExperimentError(
-            "turn",
-            said(
-                "no_such_turn",
-                "{count} turns were begun, there is no turn {turn}",
-                count=conversation.trace.turns,
-                turn=turn,
-            ),
-        )
+        raise ExperimentError("turn", said("no_such_turn", count=conversation.trace.turns, turn=turn))
     ids = (*rendered.token_ids.tolist(), *(step.token_id for step in conversation.trace.steps(turn)))
     if position is None:
         position = max(len(rendered.token_ids) - 1, len(ids) - 2)
     if not 0 <= position < len(ids):
-        raise ExperimentError(
-            "position",
-            said(
-                "no_such_position",
-                "the turn has positions 0 to {last}, there is no position {position}",
-                last=len(ids) - 1,
-                position=position,
-            ),
-        )
+        raise ExperimentError("position", said("no_such_position", last=len(ids) - 1, position=position))
     return turn, ids[: position + 1]
 
 
@@ -85,7 +69,7 @@ def inside(conversation: Conversation, *, turn: int | None = None, position: int
 def seen_anatomy(model: PreTrainedModel) -> Anatomy:
     """The parts of a model whose attention can be seen. Raises `AnatomyError`."""
     if model.config._attn_implementation != NAME:
-        raise AnatomyError(f"{type(model).__name__} computes attention by a way of its own that cannot be seen")
+        raise AnatomyError(said("attention_own_way", model=type(model).__name__))
     return anatomy(model)
 
 

@@ -6,11 +6,12 @@ from engine.anatomy import AnatomyError
 from engine.answers.layer import LayerAt
 from engine.attention import capturing
 from engine.conversation import Conversation
-from engine.experiment import ExperimentError
+from engine.limits import no_such
 from engine.probes.inside import context_of, seen_anatomy
 from engine.probes.layer_work import work
 from engine.probes.recompute import mask_length, newest_alone
 from engine.probes.watched import Seen, watching
+from engine.said import said
 from engine.stages.forward import forward
 from engine.trace import Floats
 
@@ -31,7 +32,7 @@ def layer(
     """
     facts = conversation.loaded.facts
     if layer not in range(facts.layers):
-        raise ExperimentError("layer", f"this model has layers 0 to {facts.layers - 1}, there is no layer {layer}")
+        raise no_such("layer", facts.layers, layer)
     turn, ids = context_of(conversation, turn, position)
     seen, stream = _watch(conversation, turn, ids, layer)
     with torch.inference_mode():
@@ -72,7 +73,7 @@ def _watch(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: i
     with capturing([layer]) as attended, watching(block.module.modules()) as calls:
         forwarded = forward(loaded.model, once.inputs, once.cache, states=True)
     if layer not in attended:
-        raise AnatomyError(f"layer {layer} of {type(loaded.model).__name__} has no attention that can be seen")
+        raise AnatomyError(said("no_attention_seen", layer=layer, model=type(loaded.model).__name__))
     facts = loaded.facts
     window = facts.sliding_window if facts.layer_kinds[layer] == "sliding" else None
     told = int(once.inputs.position_ids[0, -1])

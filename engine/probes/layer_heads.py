@@ -9,6 +9,7 @@ from engine.probes import by_hand
 from engine.probes.layer_parts import find_qkv
 from engine.probes.layer_sheet import Sheet, relative_difference
 from engine.probes.watched import Seen
+from engine.said import said
 
 _PAIRS: tuple[by_hand.Pairs, ...] = ("halves", "neighbours", "none")
 
@@ -73,7 +74,7 @@ def _frequencies(seen: Seen) -> tuple[torch.Tensor, float]:
         found = getattr(seen.rotary, f"{prefix}inv_freq", None)
         if isinstance(found, torch.Tensor):
             return found.float(), float(getattr(seen.rotary, f"{prefix}attention_scaling", 1.0))
-    raise AnatomyError(f"{type(seen.rotary).__name__} keeps its frequencies under no name that is known (inv_freq)")
+    raise AnatomyError(said("frequencies_unknown", module=type(seen.rotary).__name__))
 
 
 def _mix(sheet: Sheet, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

@@ -1,13 +1,14 @@
 """The projections of one decoder layer: which module holds which, apart or several in one matrix."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from engine.anatomy import AnatomyError, Block
+from engine.anatomy import AnatomyError, Block, no_part
 from engine.probes.by_hand import Linear, read_linear
+from engine.said import said
 
 _QKV = ("q_proj", "k_proj", "v_proj")
 _SHARED_QKV = ("c_attn", "qkv_proj")
@@ -36,10 +37,10 @@ def find_qkv(block: Block, *, heads: int, kv_heads: int, head_dim: int) -> tuple
     elif shared is not None:
         query, key, value = read_linear(getattr(attention, shared), shared).split(*sizes)
     else:
-        raise _missing(attention, "query, key and value projections", block, [_QKV[0], *_SHARED_QKV])
+        raise _missing(attention, "part_query_key_value", block, [_QKV[0], *_SHARED_QKV])
     found = tuple(len(one.weight) for one in (query, key, value))
     if found != sizes:
-        raise AnatomyError(f"{type(attention).__name__} projects to {found} numbers, {sizes} were expected")
+        raise AnatomyError(said("projects_to", module=type(attention).__name__, found=found, expected=sizes))
     return query, key, value
 
 
@@ -48,7 +49,7 @@ def find_feed_forward(block: Block) -> FeedForward:
     part = block.feed_forward
     activation = next((getattr(part, name) for name in _ACTIVATION if callable(getattr(part, name, None))), None)
     if activation is None:
-        raise _missing(part, "activation", block, list(_ACTIVATION))
+        raise _missing(part, "part_activation", block, _ACTIVATION)
     if _has(part, _GATED):
         gate, up, down = (read_linear(getattr(part, name), name) for name in _GATED)
         return FeedForward(gate, up, down, activation)
@@ -62,15 +63,12 @@ def find_feed_forward(block: Block) -> FeedForward:
             up, down = (read_linear(getattr(part, name), name) for name in names)
             return FeedForward(None, up, down, activation)
     looked = [_GATED[0], _SHARED_GATE[0], *(names[0] for names in _PLAIN)]
-    raise _missing(part, "feed-forward projections", block, looked)
+    raise _missing(part, "part_feed_forward_projections", block, looked)
 
 
 def _has(part: nn.Module, names: tuple[str, ...]) -> bool:
     return all(hasattr(part, name) for name in names)
 
 
-def _missing(module: nn.Module, what: str, block: Block, names: list[str]) -> AnatomyError:
-    looked = ", ".join(names)
-    return AnatomyError(
-        f"{type(module).__name__} of layer {block.index} has no {what} that can be found (looked for {looked})"
-    )
+def _missing(module: nn.Module, part: str, block: Block, names: Sequence[str]) -> AnatomyError:
+    return AnatomyError(no_part(module, said(part, layer=block.index), names))

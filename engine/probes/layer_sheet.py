@@ -7,6 +7,7 @@ from engine.anatomy import AnatomyError
 from engine.answers.layer import Operation
 from engine.probes import by_hand
 from engine.probes.watched import Seen
+from engine.said import said
 from engine.trace import Floats
 
 #: So many numbers of each result are kept, to be compared by eye.
@@ -34,7 +35,7 @@ class Sheet:
         Raises `AnatomyError` where there are more or fewer of them.
         """
         if model is not None and model.numel() != ours.numel():
-            raise AnatomyError(f"{name} has {model.numel()} numbers in the model, {ours.numel()} by hand")
+            raise AnatomyError(said("numbers_by_hand", name=name, model=model.numel(), ours=ours.numel()))
         theirs = None if model is None else model.float().reshape(ours.shape)
         self.operations.append(
             Operation(

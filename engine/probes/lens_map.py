@@ -10,6 +10,7 @@ from engine.probes.inside import context_of
 from engine.probes.lens import next_token
 from engine.probes.readings import read
 from engine.probes.stretch import MAX_POSITIONS, Stretch, stretch
+from engine.said import said
 from engine.stages.vocabulary import vocabulary
 from engine.trace import Floats, Ints
 
@@ -28,11 +29,11 @@ def lens_map(
     cannot be found.
     """
     if not 1 <= count <= MAX_POSITIONS:
-        raise ExperimentError("count", f"a map has 1 to {MAX_POSITIONS} positions, not {count}")
+        raise ExperimentError("count", said("map_range", most=MAX_POSITIONS, count=count))
     turn, fed = context_of(conversation, turn, None)
     start = max(0, len(fed) - count) if first is None else first
     if not 0 <= start < len(fed):
-        raise ExperimentError("first", f"positions 0 to {len(fed) - 1} were fed, there is no position {start}")
+        raise ExperimentError("first", said("not_fed", last=len(fed) - 1, position=start))
     ids = fed[: start + count]
     found = stretch(conversation, ids, len(ids) - start, turn=turn)
     following = [*ids[start + 1 :], next_token(conversation, turn, len(ids))]

@@ -43,12 +43,7 @@ def merges_of(tokenizer: PreTrainedTokenizerFast, text: str) -> Merges:
     """The same for any tokenizer of the tokenizers library."""
     text = replace_lone_surrogates(text)
     if len(text) > MAX_TEXT:
-        raise ExperimentError(
-            "text",
-            said(
-                "word_too_long", "a word of at most {most} characters, this has {count}", most=MAX_TEXT, count=len(text)
-            ),
-        )
+        raise ExperimentError("text", said("word_too_long", most=MAX_TEXT, count=len(text)))
     backend = tokenizer.backend_tokenizer
     encoding = backend.encode(text, add_special_tokens=False)
     model = _model(tokenizer)

@@ -12,7 +12,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from engine.anatomy import AnatomyError, Block, anatomy
+from engine.anatomy import AnatomyError, Block, anatomy, no_part
+from engine.said import said
 
 #: Names under which families keep the projection from the neurons back to the stream.
 _DOWN = ("down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h", "w2")
@@ -44,18 +45,12 @@ def down_projection(block: Block) -> nn.Module:
     """The linear map from the neurons of a layer to the stream. Raises `AnatomyError` where there is no such one."""
     module = block.feed_forward
     if any(name.rpartition(".")[2] == "experts" for name, _ in module.named_modules()):
-        raise AnatomyError(
-            f"the feed-forward of layer {block.index} is a mixture of experts ({type(module).__name__}): each token "
-            "goes to experts of its own, so there is no one list of neurons"
-        )
+        raise AnatomyError(said("experts", layer=block.index, module=type(module).__name__))
     for name in _DOWN:
         found = getattr(module, name, None)
         if isinstance(found, nn.Linear | Conv1D):
             return found
-    raise AnatomyError(
-        f"{type(module).__name__} of layer {block.index} has no down projection that can be found "
-        f"(looked for {', '.join(_DOWN)})"
-    )
+    raise AnatomyError(no_part(module, said("part_down_projection", layer=block.index), _DOWN))
 
 
 @contextmanager

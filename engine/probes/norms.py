@@ -7,6 +7,7 @@ from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.inside import context_of, inside
 from engine.probes.stretch import MAX_POSITIONS, stretch
+from engine.said import said
 from engine.stages.vocabulary import vocabulary
 
 
@@ -16,7 +17,7 @@ def norms(conversation: Conversation, *, turn: int | None = None, count: int = M
     Raises `ExperimentError` for a turn that is not there, `AnatomyError` for a model whose parts cannot be found.
     """
     if not 1 <= count <= MAX_POSITIONS:
-        raise ExperimentError("count", f"norms are shown for 1 to {MAX_POSITIONS} positions, not {count}")
+        raise ExperimentError("count", said("norms_range", most=MAX_POSITIONS, count=count))
     turn, ids = context_of(conversation, turn, None)
     found = stretch(conversation, ids, min(count, len(ids)), turn=turn)
     positions = list(range(found.first, len(ids)))

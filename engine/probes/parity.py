@@ -12,7 +12,7 @@ from engine.experiment import Experiment, Grammar
 from engine.facts import ModelFacts
 from engine.kv_cache import common_prefix
 from engine.model import LoadedModel
-from engine.said import said
+from engine.said import Said, said
 from engine.stages.grammar import GrammarProcessor
 from engine.stages.processors import bad_word_ids
 from engine.stages.vocabulary import vocabulary
@@ -50,18 +50,18 @@ def parity(conversation: Conversation) -> Parity:
     )
 
 
-def _reason_against(conversation: Conversation, turn: Turn | None) -> str | None:
+def _reason_against(conversation: Conversation, turn: Turn | None) -> Said | None:
     experiment = conversation.experiment
     if turn is None and conversation.trace.turns:
-        return said("parity_recorded", "nothing was drawn here: this run was recorded, or ended in an error")
+        return said("parity_recorded")
     if turn is None or not turn.answer:
-        return said("parity_no_token", "no token has been made yet")
+        return said("parity_no_token")
     if experiment.sampling.order != "transformers":
-        return said("parity_order", "generate runs its processors in its own order only")
+        return said("parity_order")
     if turn.window is not None and (turn.window.before or turn.gone):
-        return said("parity_window", "tokens have left the sliding window; generate has none")
+        return said("parity_window")
     if any(item.turn == turn.index and item.step < len(turn.answer) for item in experiment.forced):
-        return said("parity_chosen", "a token was chosen by hand; generate cannot be made to choose it")
+        return said("parity_chosen")
     return None
 
 

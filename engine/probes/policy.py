@@ -14,6 +14,7 @@ from engine.experiment import ExperimentError
 from engine.limits import check_prompt
 from engine.new_turn import new_turn
 from engine.reuse import Reuse
+from engine.said import said
 from engine.trace import Stepped, Stopped, Trace
 from engine.truncated import Truncated
 from engine.values import Context, Strategy
@@ -37,7 +38,7 @@ def policy(
     trace, turn = conversation.trace, conversation.trace.turns - 1
     rendered = trace.rendered(turn)
     if rendered is None:
-        raise ExperimentError("turn", "nothing was rendered yet")
+        raise ExperimentError("turn", said("nothing_rendered"))
     started = time.perf_counter()
     truncated = trace.truncated(turn)
     whole = truncated.before if truncated else len(rendered.token_ids)
@@ -51,7 +52,7 @@ def policy(
     experiment = trace.experiment.model_copy(update=changes)
     earlier = replace(trace, experiment=experiment, events=tuple(event for event in trace.events if event.turn < turn))
     if experiment.prompt is not None and strategy not in ("none", "sliding_window"):
-        return Policy(turn, strategy, positions, limit, "a raw prompt has no messages to drop", before=whole)
+        return Policy(turn, strategy, positions, limit, said("raw_no_messages"), before=whole)
     try:
         fed = fit(conversation.loaded, earlier, turn, cache_budget=conversation.cache_budget)
         if fed.refusal is not None:
@@ -113,7 +114,7 @@ def _answer(conversation: Conversation, trace: Trace, fed: Fed) -> tuple[list[St
     )
     generator = torch.Generator(loaded.device)
     if current is None and turn_index and conversation.trace.steps(turn_index):
-        raise ExperimentError("turn", "the random numbers of a turn that was not run here are not known")
+        raise ExperimentError("turn", said("random_unknown"))
     if current is not None and current.answer:
         generator.set_state(current.random_state(0))
     else:

@@ -27,13 +27,7 @@ def positions(conversation: Conversation, *, turn: int | None = None, position: 
     here, parts = len(context) - 1, anatomy(conversation.loaded.model)
     module = parts.positions
     if not isinstance(module, nn.Embedding):
-        raise AnatomyError(
-            said(
-                "no_learned_positions",
-                "{model} has no learned positions: nothing is added to the embedding",
-                model=type(parts.model).__name__,
-            )
-        )
+        raise AnatomyError(said("no_learned_positions", model=type(parts.model).__name__))
     skipped = int(getattr(module, "offset", 0))  # OPT's first rows belong to no position
     table, norms = table_of(module)[skipped:], row_norms(module)[skipped:]
     curve = _spread(len(norms), CURVE)

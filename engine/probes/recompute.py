@@ -10,6 +10,7 @@ from engine import kv_cache
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.windowed import Once, alone, once_in_window, window_at, window_moved
+from engine.said import said
 from engine.stages.forward import Forwarded, forward
 from engine.stages.inputs import Inputs, make_inputs
 from engine.stages.processors import build_chain
@@ -35,10 +36,10 @@ def context_ids(conversation: Conversation, turn: int, step: int) -> tuple[tuple
     """
     rendered = conversation.trace.rendered(turn)
     if rendered is None:
-        raise ExperimentError("turn", f"{conversation.trace.turns} turns were begun, there is no turn {turn}")
+        raise ExperimentError("turn", said("no_such_turn", count=conversation.trace.turns, turn=turn))
     answer = tuple(item.token_id for item in conversation.trace.steps(turn))
     if not 0 <= step <= len(answer):
-        raise ExperimentError("step", f"turn {turn} has {len(answer)} tokens, there is no step {step}")
+        raise ExperimentError("step", said("no_such_step", turn=turn, count=len(answer), step=step))
     return tuple(rendered.token_ids.tolist()), answer[:step]
 
 
@@ -49,11 +50,7 @@ def cache_before(conversation: Conversation, ids: Sequence[int], newest: int) ->
     Raises `ExperimentError` where a sliding window has moved: no cache of a whole context shows what was seen then.
     """
     if window_moved(conversation):
-        raise ExperimentError(
-            "",
-            "the sliding window has moved in this run and each position saw another stretch; this view is computed "
-            "from a cache of the whole context and cannot show that",
-        )
+        raise ExperimentError("", said("window_has_moved"))
     current, past = conversation.turn, len(ids) - newest
     if current is not None and current.cache is not None:
         held = kv_cache.common_prefix(current.cached_ids, ids)

@@ -16,6 +16,7 @@ from engine.answers.rotary import Rotary, Turning
 from engine.conversation import Conversation
 from engine.probes.inside import context_of
 from engine.probes.turning import angles_of, cos_sin, pair_distance
+from engine.said import said
 from engine.trace import Ints
 
 #: Positions whose angles are given.
@@ -45,7 +46,8 @@ def rotary(conversation: Conversation, *, turn: int | None = None, position: int
 def kinds(parts: Anatomy) -> dict[str | None, tuple[int, ...]]:
     """The layers that turn alike, by the config's name for them; None where all do. Raises `AnatomyError`."""
     if parts.rotary is None:
-        raise AnatomyError(_why_none(parts))
+        key = "turns_nothing" if isinstance(parts.positions, nn.Module) else "no_rotary_module"
+        raise AnatomyError(said(key, model=type(parts.model).__name__))
     config = _config(parts)
     given = getattr(config, "rope_parameters", None) or {}
     layers = tuple(block.index for block in parts.blocks)
@@ -86,10 +88,3 @@ def _by_kind(given: Mapping[str, Any]) -> bool:
 
 def _config(parts: Anatomy) -> Any:
     return parts.model.config.get_text_config(decoder=True)
-
-
-def _why_none(parts: Anatomy) -> str:
-    name = type(parts.model).__name__
-    if isinstance(parts.positions, nn.Module):
-        return f"{name} turns nothing: it learned a vector for each position and adds it to the embedding"
-    return f"{name} has no rotary module that can be found"

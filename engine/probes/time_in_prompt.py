@@ -28,7 +28,7 @@ def time_in_prompt(conversation: Conversation) -> TimeInPrompt:
     """
     messages = conversation.experiment.messages
     if messages is None:
-        raise ExperimentError("messages", said("raw_without_system", "a raw prompt has no system prompt"))
+        raise ExperimentError("messages", said("raw_without_system"))
     system = next((message.content for message in messages if message.role == "system"), SYSTEM)
     rest = [message for message in messages if message.role != "system"]
     cases = tuple(_case(conversation.loaded, system, rest, place) for place in ("first", "last"))

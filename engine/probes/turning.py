@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from engine.anatomy import Anatomy, AnatomyError
+from engine.said import said
 from engine.trace import Floats
 
 
@@ -79,10 +80,10 @@ def _function(parts: Anatomy, layer: int) -> Callable[[torch.Tensor, torch.Tenso
     found: Any = getattr(sys.modules[type(attention).__module__], "apply_rotary_pos_emb", None)
     own_way = found is None or hasattr(attention, "qk_rope_head_dim")
     if own_way or not getattr(attention, "use_rope", True):
-        raise AnatomyError(f"layer {layer} of {type(parts.model).__name__} does not turn its queries in the usual way")
+        raise AnatomyError(said("layer_turns_otherwise", layer=layer, model=type(parts.model).__name__))
     names = list(inspect.signature(found).parameters)
     if names[:4] == ["q", "k", "cos", "sin"]:
         return lambda vectors, cos, sin: found(vectors, vectors, cos, sin)[0]
     if names[1:3] == ["cos", "sin"]:  # one tensor at a time (Gemma 3n)
         return lambda vectors, cos, sin: found(vectors, cos, sin)
-    raise AnatomyError(f"{type(parts.model).__name__} turns its queries by a function of another form")
+    raise AnatomyError(said("turns_otherwise", model=type(parts.model).__name__))

@@ -9,6 +9,7 @@ from engine.context.window import Window, feed, size_of
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.history import render_turn
+from engine.said import said
 from engine.stages.forward import forward
 from engine.stages.inputs import Inputs, make_inputs
 from engine.truncated import Truncated
@@ -43,7 +44,7 @@ def window_at(conversation: Conversation, turn: int) -> Window | None:
     offset = truncated.offset if truncated else 0
     whole = render_turn(conversation.loaded, trace, turn).token_ids[:offset].tolist() if offset else []
     if len(whole) < offset:
-        raise ExperimentError("events", f"turn {turn} begins at {offset}, but its history has {len(whole)} tokens")
+        raise ExperimentError("events", said("begins_beyond_history", turn=turn, offset=offset, count=len(whole)))
     size = size_of(trace.experiment, trace.facts)
     window = Window(size, context.positions == "restart", tuple(whole))
     return window.begun(trace, turn, rendered.reused)
@@ -64,11 +65,7 @@ def once_in_window(
     position = window.offset + len(ids) - 1
     sees = window.rows(prompt, len(ids))[position]
     if sees < window.offset:
-        raise ExperimentError(
-            "position",
-            "this position was computed in an earlier turn, when it saw tokens that have left the window since; "
-            "its inside cannot be shown in this turn",
-        )
+        raise ExperimentError("position", said("position_of_earlier_turn"))
     cache, begin, reused = _cache_until(conversation, turn, window, ids[:-1], prompt, sees)
     kv_cache.evict(cache, sees - begin)
     held = kv_cache.tokens(cache)

@@ -79,12 +79,7 @@ def _with_fallback(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Messag
         rendered, shift = render(tokenizer, [Message(role="system", content=text), *messages]), 1
     start = rendered.text.find(text)
     if start < 0:
-        raise TemplateError(
-            said(
-                "no_system_prompt",
-                "The chat template of this model leaves the system prompt out, so no tool can be told.",
-            )
-        )
+        raise TemplateError(said("no_system_prompt"))
     spans = tuple(_shifted(span, shift) for span in rendered.spans)
     return RenderedText(rendered.text, carve(spans, start, start + len(text), role="tool", message=None))
 

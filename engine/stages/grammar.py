@@ -50,12 +50,7 @@ class GrammarProcessor(LogitsProcessor):
         self._start = llguidance.LLMatcher(self._tokenizer, _SOURCES[grammar.kind](grammar.source), log_level=0)
         if self._start.is_error():
             raise ExperimentError(
-                "grammar.source",
-                said(
-                    "grammar_does_not_compile",
-                    "the grammar does not compile: {error}",
-                    error=self._start.get_error().strip(),
-                ),
+                "grammar.source", said("grammar_does_not_compile", error=self._start.get_error().strip())
             )
         self._matcher = self._start.deep_copy()
         self._consumed: list[int] = []
@@ -76,12 +71,7 @@ class GrammarProcessor(LogitsProcessor):
         mask = llguidance.numpy.allocate_token_bitmask(1, self._tokenizer.vocab_size)
         llguidance.numpy.fill_next_token_bitmask(self._matcher, mask)
         if self._matcher.is_error():
-            raise ExperimentError(
-                "grammar.source",
-                said(
-                    "grammar_not_followed", "the grammar cannot be followed: {error}", error=self._matcher.get_error()
-                ),
-            )
+            raise ExperimentError("grammar.source", said("grammar_not_followed", error=self._matcher.get_error()))
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         return bits[: self._tokenizer.vocab_size].astype(np.bool_)
 
@@ -93,9 +83,7 @@ class GrammarProcessor(LogitsProcessor):
     def check(self, answer: Sequence[int], token_id: int, path: str) -> None:
         """Raise `ExperimentError` for a token that may not follow."""
         if not self.allows(answer, token_id):
-            raise ExperimentError(
-                path, said("grammar_forbids", "the grammar does not allow token {token} here", token=token_id)
-            )
+            raise ExperimentError(path, said("grammar_forbids", token=token_id))
 
     def ended(self, answer: Sequence[int]) -> bool:
         """True when the answer is complete and nothing but an end-of-sequence token may follow."""
@@ -109,5 +97,5 @@ class GrammarProcessor(LogitsProcessor):
         if told[:known] != self._consumed:
             self._matcher, self._consumed, known = self._start.deep_copy(), [], 0
         if len(told) > known and not self._matcher.consume_tokens(told[known:]):
-            raise ExperimentError("grammar.source", said("grammar_left", "the answer has left the grammar"))
+            raise ExperimentError("grammar.source", said("grammar_left"))
         self._consumed = told

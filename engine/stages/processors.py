@@ -68,10 +68,7 @@ def bad_word_ids(tokenizer: PreTrainedTokenizerFast, words: Sequence[str]) -> li
         base = word.removeprefix(" ")
         spellings = [ids for text in (base, f" {base}") if (ids := tokenizer.encode(text, add_special_tokens=False))]
         if not spellings:
-            raise ExperimentError(
-                f"sampling.bad_words[{index}]",
-                said("word_without_tokens", "{word!r} has no tokens in this vocabulary", word=word),
-            )
+            raise ExperimentError(f"sampling.bad_words[{index}]", said("word_without_tokens", word=word))
         found += [ids for ids in spellings if ids not in found]
     return found
 

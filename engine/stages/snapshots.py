@@ -24,7 +24,7 @@ class NoCandidate(Exception):
     """A link of the chain left no token to choose. `stage` is its name."""
 
     def __init__(self, stage: str) -> None:
-        super().__init__(f"{stage} left no token to choose")
+        super().__init__(said("no_candidate", stage=stage))
         self.stage = stage
 
 
@@ -57,10 +57,8 @@ def take_snapshot(name: str, parameters: dict[str, Any], logits: torch.Tensor, b
         raise NoCandidate(name)
     if highest != highest or highest == torch.inf:
         if before is None:
-            raise ExperimentError("model", said("logits_not_finite", "the model's logits are not finite numbers"))
-        raise ExperimentError(
-            f"sampling.{name}", said("logits_out_of_range", "this value drives the logits out of the range of float32")
-        )
+            raise ExperimentError("model", said("logits_not_finite"))
+        raise ExperimentError(f"sampling.{name}", said("logits_out_of_range"))
     left, mass_removed = former, 0.0
     if lowest == -torch.inf:
         stay = torch.nonzero(row > -torch.inf).flatten()

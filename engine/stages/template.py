@@ -49,9 +49,7 @@ def render(
     control marks cannot be found in the text (its marks could not be told from the template's own).
     """
     if tokenizer.chat_template is None:
-        raise TemplateError(
-            said("no_template", "This model has no chat template. Give 'prompt' (raw text) instead of 'messages'.")
-        )
+        raise TemplateError(said("no_template"))
     template = _Template(tokenizer, add_generation_prompt, tools)
     text = template.apply(messages)
     located = locate(template.apply, messages, text)
@@ -89,13 +87,7 @@ class _Template:
                 list(plain), tokenize=False, add_generation_prompt=prompt, **options
             )
         except jinja2.TemplateError as error:
-            raise TemplateError(
-                said(
-                    "template_refuses",
-                    "The chat template of this model refuses these messages: {error}",
-                    error=str(error),
-                )
-            ) from error
+            raise TemplateError(said("template_refuses", error=str(error))) from error
         return str(text)
 
     def after(self, mark: str, messages: Sequence[Message]) -> str:
@@ -200,12 +192,4 @@ def _refuse_marks(tokenizer: PreTrainedTokenizerFast, index: int, content: str) 
         (token.content for key, token in words.added.items() if words.is_mark(key) and token.content in content), None
     )
     if mark:
-        raise TemplateError(
-            said(
-                "mark_in_message",
-                "The chat template rewrites message {number}, so {mark!r} inside it cannot be told from the "
-                "template's own. Take it out of the message.",
-                number=index + 1,
-                mark=mark,
-            )
-        )
+        raise TemplateError(said("mark_in_message", number=index + 1, mark=mark))

@@ -120,14 +120,7 @@ class MutedTokenizer:
         encoding = self._backend.encode(named, add_special_tokens=False)
         unmatched = [-1 if token_id in self._real_ids else token_id for token_id in encoding.ids]
         if any(_marks(self._words, unmatched, encoding, named)):
-            raise ExperimentError(
-                "",
-                said(
-                    "marks_not_told_apart",
-                    "this model's tokenizer cannot tell control marks typed in a message from its own; take them "
-                    "out of the message, or set 'obey_marks_in_content'",
-                ),
-            )
+            raise ExperimentError("", said("marks_not_told_apart"))
         ids = [self._real_ids.get(token_id, token_id) for token_id in encoding.ids]
         return ids, [origin[start] for start in _starts(encoding)]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
-from engine.experiment import replace_lone_surrogates
+from engine.experiment import ExperimentError, replace_lone_surrogates
+from engine.said import said
 
 _SPACE = " "
 _Bytes = bytes  # inside the class, `bytes` is the method
@@ -128,7 +129,7 @@ class Vocabulary:
                 case {"type": "Strip", "content": " ", "start": start, "stop": 0} if fused:
                     self.leading_spaces_dropped = start
                 case _:
-                    raise ValueError(f"the tokenizer decodes with {part}, which cannot be followed byte by byte")
+                    raise ExperimentError("model", said("tokenizer_unlike", part=str(part)[:80]))
 
 
 def _raw_byte(piece: str) -> int | None:

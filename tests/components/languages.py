@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from components import copy
-from components.copy import FOLDER, parse, speak, words_in
+from components.copy import FOLDER, speak, words_in
+from engine.wording import parse
 
 OTHER = "zh"
 INNERMOST = re.compile(r"⟦[^⟦⟧]*⟧")

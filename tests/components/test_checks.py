@@ -87,7 +87,7 @@ def test_a_greedy_step_has_no_draw_to_check():
 @pytest.mark.parametrize(
     ("parity", "ok", "detail"),
     [
-        (SimpleNamespace(reason=None, ours=(1, 2), first_difference=None), True, "The 2 tokens"),
+        (SimpleNamespace(reason=None, ours=(1, 2), first_difference=None), True, "2 tokens are the same in both"),
         (SimpleNamespace(reason=None, ours=(1, 2), first_difference=1), False, "part at step 1"),
         (SimpleNamespace(reason="another order", ours=(), first_difference=None), None, "another order"),
     ],

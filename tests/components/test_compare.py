@@ -223,7 +223,7 @@ def test_a_grid_is_a_row_a_cell_with_its_settings_and_figures() -> None:
 
 def test_a_grid_that_is_under_way_says_how_far_it_is() -> None:
     value = grid_table(grid_of(cell("a", [b"a"], None, stopped=None), cell("", [], None, stopped=None), done=False))
-    assert value["caption"] == "Computing: 1 tokens so far."
+    assert value["caption"] == "Computing: 1 token so far."
     assert [row[4] for row in cells(value)] == ["goes on", "goes on"]
     assert entropy_map(grid_of(cell("", [], None))) is None
 

@@ -183,7 +183,7 @@ def test_strategies_stand_side_by_side() -> None:
     assert rows[1][6] == "nothing: it ended at once"
     assert rows[2][:2] == ["window, positions restart", "0–2 5 (0: ½)"]
     assert rows[3][6] == "too long by 3"
-    assert "2 different answers" in value["caption"]
+    assert "different answers among them: 2." in value["caption"]
 
 
 def test_results_about_another_turn_are_not_shown() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from components import copy
-from components.copy import listed, parse, sentences, speak, words, words_in
+from components.copy import listed, sentences, speak, words, words_in
+from engine.wording import parse
 
 COMPONENTS = Path(copy.__file__).parent
 ENGLISH = copy.FOLDER / "en"
@@ -111,7 +112,7 @@ def pattern(key: ast.JoinedStr) -> str:
 USES = [Use(path) for path in sorted(COMPONENTS.rglob("*.py"))]
 PANELS = {use.named["STATION"] for use in USES if "STATION" in use.named}
 READERS = [use for use in USES if use.asked and use.name != "in_words"]  # whose keys are the engine's
-FILES = sorted(ENGLISH.glob("*.md"))
+FILES = sorted(path for path in ENGLISH.glob("*.md") if path.stem != "refusals")  # whose keys test_in_words.py knows
 
 
 def test_modules_and_files_are_found():
@@ -157,3 +158,85 @@ def test_sentences_are_joined_as_their_language_does():
     speak("zh")
     assert listed(["甲", "乙"]) == "甲；乙"
     speak("en")
+
+
+# --- a count and what is counted agree ---
+
+#: Words in s that may follow a place and count nothing.
+NOTHING_COUNTED = {
+    *("adds", "as", "begins", "computes", "counts", "devices", "does", "ends", "forbids", "goes", "has", "holds", "is"),
+    *(
+        "its",
+        "keeps",
+        "marks",
+        "nats",
+        "needs",
+        "projects",
+        "ranks",
+        "reuses",
+        "rounds",
+        "speaks",
+        "stands",
+        "takes",
+        "this",
+    ),
+    *("this", "tok/s", "turns", "was", "weights"),
+}
+#: Places whose number is never 1: limits of the program, sizes of a model or of files, multiples; or no number at all.
+NEVER_ONE = {
+    "attention": {"queries", "all", "positions"},
+    "checks": {"measured"},
+    "context": {"context"},
+    "embedding": {"hidden", "rows", "scale", "rotated", "length", "count:positions"},
+    "feed_forward": {"neurons"},
+    "kv_cache": {"head_dim", "each", "total"},
+    "layer": {"count:operations", "times", "group"},
+    "model": {"group", "times", "tokens", "total", "numbers", "shape"},
+    "record": {"size", "most"},
+    "record_page": {"count", "most"},
+    "refusals": {
+        *(
+            "most",
+            "limit",
+            "needed",
+            "context",
+            "allowed",
+            "kept",
+            "expected",
+            "last",
+            "place",
+            "device",
+            "count:values",
+        ),
+        *("count:sessions", "found", "model"),
+    },
+    "run_table": {"shape", "fed"},
+    "tensors": {"fed", "last", "reused", "next"},
+}
+COUNTED = re.compile(r"\{(\w+)(?::[^}|]*)?\} (?:[\w/-]+ ){0,2}?([\w/-]+s)\b")
+AGREEING = re.compile(r"\{(\w+)(?::[^}|]*)?\} (?:of them )?(are|were|have|do|go|come|belong|stand|push|carry|see)\b")
+
+
+@pytest.mark.parametrize("path", [*FILES, ENGLISH / "refusals.md"], ids=lambda path: path.stem)
+def test_what_is_counted_has_a_form_for_one(path):
+    never, wrong = NEVER_ONE.get(path.stem, set()), []
+    for key, text in words(path.stem).sections.items():
+        for place, word in [*COUNTED.findall(text), *AGREEING.findall(text)]:
+            if word not in NOTHING_COUNTED and not {place, f"{place}:{word}"} & never:
+                wrong.append(f"{key}: {{{place}}} {word}")
+    assert wrong == []
+
+
+def test_one_has_a_word_of_its_own():
+    read = parse("s", "# S\n\n## a\n{n:,} {n:token was|tokens were} made, {m} {m:is|are} |x|")
+    assert read.text("a", n=1, m=0) == "1 token was made, 0 are |x|"
+    assert read.text("a", n=1_000, m="1") == "1,000 tokens were made, 1 is |x|"
+    assert parse("s", "# S\n\n## a\n{n:a|b} {text}").text("a", n=2, text="{n} | {x}") == "b {n} | {x}"
+
+
+def test_every_form_goes_with_a_place_that_is_shown():
+    for path in [*FILES, ENGLISH / "refusals.md"]:
+        for key, text in words(path.stem).sections.items():
+            shown = re.findall(r"\{(\w+)(?::[^}|]*)?(?:![rs])?\}", text)
+            formed = re.findall(r"\{(\w+):[^}]*\|[^}]*\}", text)
+            assert set(formed) <= set(shown), f"{path.stem}.{key}"

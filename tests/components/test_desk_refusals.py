@@ -46,7 +46,7 @@ def test_a_follow_up_whose_run_was_refused_goes_on_when_there_is_room(
     run(desk, visit)
     running = request.getfixturevalue("full")
     run(desk, visit, "and then")
-    assert "runs are under way" in visit.notice
+    assert "under way; try again" in visit.notice
     running.close()
     desk.runtime.stop("somebody else")
     run(desk, visit, again)

@@ -34,7 +34,7 @@ def test_every_number_is_the_probe_s(looked: Looked) -> None:
     assert (found.position, found.layer) == (view.fed_position, 1)
     own = found.sparsity
     (few, counted), (target, moved), (_, check) = notes(remarks)
-    assert few == f"Layer 1: {own.half} of 64 neurons carry half of the push"
+    assert few == f"Layer 1: {own.half} of 64 neurons {'carries' if own.half == 1 else 'carry'} half of the push"
     assert f"{own.positive} of the 64 activations are above 0, and {own.clear} neurons push" in counted
     token = visible_bytes(found.target_bytes)
     assert target == f"{found.target_total:+.2f} on the logit of “{token}”"

@@ -1,13 +1,15 @@
-"""What the engine refuses is said in the page's language, with the same values; English stays the engine's own."""
+"""What the engine refuses is said in the page's language, with the same values; nothing of it is English only."""
 
 import ast
 import json
+import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
+import numpy as np
 import pytest
 
 import components
@@ -16,14 +18,12 @@ from components.copy import DEFAULT, LANGUAGES, speak, words_in
 from components.desk import Desk
 from components.in_words import in_words, translated
 from components.status import failure
-from engine.experiment import ExperimentError, parse_experiment
+from engine.experiment import ExperimentError, fault, parse_experiment
 from engine.refusals import Busy, Refused, SessionGone
-from engine.said import Said, said
+from engine.said import Said, english, said
 from tests.components.test_desk import desk, form
 
 __all__ = ["desk"]  # a fixture
-
-OTHERS = [language for language in LANGUAGES if language != DEFAULT]
 
 
 @pytest.fixture(autouse=True)
@@ -32,61 +32,120 @@ def apart() -> Iterator[None]:
     speak(DEFAULT)
 
 
-def templates() -> dict[str, set[str]]:
-    """Key and templates of every refusal that can be said in other languages."""
-    found: dict[str, set[str]] = {}
-    for path in (path for part in (engine, components) for path in Path(part.__file__).parent.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "said":
-                key, template = (ast.literal_eval(one) for one in node.args)
-                found.setdefault(key, set()).add(template)
-    return found
+#: What only the person at the command line reads, or the author of a lesson: no page shows it.
+OPERATORS = ("commands/", "space/", "loading/added.py", "loading/shape.py", "loading/hub_entry.py", "catalog.py")
+REFUSALS = {
+    *("ExperimentError", "Refused", "Busy", "NoGpu", "AnatomyError", "ModelError", "NoRoomError", "TemplateError"),
+    *("NotRecorded", "Refusal", "Policy", "Parity"),
+}
+#: Where pydantic takes a ValueError to be a refusal.
+VALIDATORS = ("experiment.py", "values.py", "link.py")
 
 
-def places(text: str) -> set[tuple[str, str, str]]:
-    return {(name, form or "", how or "") for _, name, form, how in Formatter().parse(text) if name is not None}
+def sources() -> Iterator[tuple[str, ast.AST]]:
+    """Name and syntax tree of each file that may refuse something."""
+    for part in (engine, components):
+        folder = Path(part.__file__).parent
+        for path in sorted(folder.rglob("*.py")):
+            yield path.relative_to(folder).as_posix(), ast.parse(path.read_text("utf-8"))
 
 
-def test_a_key_has_one_sentence() -> None:
-    found = templates()
-    assert len(found) > 50
-    assert {key: own for key, own in found.items() if len(own) > 1} == {}
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    named = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    return ((node.func.id, node) for node in named)
 
 
-@pytest.mark.parametrize("language", OTHERS)
-def test_every_sentence_has_words_with_the_same_places(language: str) -> None:
-    known = words_in(language, "refusals").sections
-    own = {key: next(iter(found)) for key, found in templates().items()}
-    assert own.keys() - known.keys() == set(), "missing"
-    assert {key for key in known.keys() - own.keys() if not key.startswith("field_")} == set(), "unused"
-    assert {key for key, template in own.items() if places(template) != places(known[key])} == set()
+def keys(node: ast.expr) -> list[str]:
+    """The keys that may be said; none where they come from elsewhere."""
+    if isinstance(node, ast.IfExp):
+        return keys(node.body) + keys(node.orelse)
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+
+
+def places(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+def test_every_sentence_that_is_said_has_words_with_its_values() -> None:
+    wrong = []
+    for name, tree in sources():
+        for called, node in calls(tree):
+            if called == "said" and node.args:
+                given = {keyword.arg for keyword in node.keywords}
+                wanted = [places(english()[key]) if key in english() else {"no words"} for key in keys(node.args[0])]
+                if any(not one <= given for one in wanted) or (len(wanted) == 1 and wanted[0] != given):
+                    wrong.append(f"{name}:{node.lineno}: {ast.unparse(node)}")
+    assert wrong == []
+
+
+def test_every_sentence_with_words_is_said() -> None:
+    asked = {
+        node.value
+        for _, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    built = re.compile("field_.+")
+    assert len(english()) > 200
+    assert {key for key in english() if key not in asked and not built.fullmatch(key)} == set()
+
+
+def bare(node: ast.expr) -> bool:
+    """True for a text that stands in the source and has no key."""
+    if isinstance(node, ast.IfExp):
+        return bare(node.body) or bare(node.orelse)
+    if isinstance(node, ast.BinOp):
+        return bare(node.left) or bare(node.right)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def test_no_refusal_is_english_only() -> None:
+    found = []
+    for name, tree in sources():
+        if name.startswith(OPERATORS):
+            continue
+        for called, node in calls(tree):
+            refuses = called in REFUSALS or (called == "ValueError" and name in VALIDATORS)
+            # Of an experiment's error the first argument is the path of the field.
+            told = node.args[1:] if called == "ExperimentError" else node.args
+            if refuses and any(bare(one) for one in told):
+                found.append(f"{name}:{node.lineno}: {ast.unparse(node)}")
+    assert found == []
 
 
 def test_english_is_the_engine_s_own() -> None:
-    error = ExperimentError("prompt", said("prompt_too_long", "{tokens} of {limit}", tokens=9, limit=4))
-    assert (in_words(error), str(error), error.message) == ("prompt: 9 of 4", "prompt: 9 of 4", "9 of 4")
-    assert json.dumps({"message": error.message}) == '{"message": "9 of 4"}'
+    error = ExperimentError("prompt", said("prompt_too_long", tokens=9, whose=said("the_context"), limit=4))
+    told = "the prompt has 9 tokens, the model's context holds 4; shorten it"
+    assert (in_words(error), str(error), error.message) == (f"prompt: {told}", f"prompt: {told}", told)
+    assert json.dumps({"message": error.message}) == json.dumps({"message": told})
+    assert pickle.loads(pickle.dumps(error.message)).values == error.message.values  # to another process and back
+
+
+def test_a_sentence_is_of_plain_values() -> None:
+    told = said("wanted_got", wanted=said("a_list"), got=np.int64(3))
+    assert told == "a list is wanted, got 3"
+    assert type(told.values["got"]) is int
+    assert said("not_json", got=Path("x")).values == {"got": "x"}
+    with pytest.raises(KeyError):
+        said("no_such_key")
 
 
 def test_another_language_has_its_words_for_the_same_values() -> None:
     speak("zh")
-    whose = said("the_context", "the model's context")
-    values = {"tokens": 9_000, "whose": whose, "limit": 8_192}
-    error = ExperimentError("messages", said("prompt_too_long", "{tokens} {whose} {limit}", **values))
+    error = ExperimentError("messages", said("prompt_too_long", tokens=9_000, whose=said("the_context"), limit=8_192))
     say = words_in("zh", "refusals")
     assert in_words(error) == "messages: " + say.text(
         "prompt_too_long", tokens=9_000, whose=say.text("the_context"), limit=8_192
     )
     assert "9000" in in_words(error)
-    assert in_words(Busy(said("runs_full", "{count}", count=3))) == say.text("runs_full", count=3)
+    assert in_words(Busy(said("runs_full", count=3))) == say.text("runs_full", count=3)
     assert in_words(SessionGone()) == say.text("session_ended")
 
 
-def test_what_has_no_words_of_its_own_stays_english() -> None:
+def test_a_text_that_is_no_sentence_of_ours_stays_as_it_is() -> None:
     speak("zh")
     assert in_words(Refused("no such thing")) == "no such thing"
     assert in_words(Refused()) == ""
-    assert translated(said("no_such_key", "no such thing")) == "no such thing"
 
 
 BASE: dict[str, Any] = {"version": 1, "model": "m", "messages": [{"role": "user", "content": "x"}]}
@@ -130,9 +189,15 @@ def test_every_fault_of_a_field_has_words(changes: dict[str, Any], kind: str) ->
 
 
 def test_every_kind_of_fault_that_has_words_was_tried() -> None:
-    for language in OTHERS:
-        known = {key for key in words_in(language, "refusals").sections if key.startswith("field_")}
-        assert known == {f"field_{kind}" for _, kind in BAD}
+    known = {key for key in english() if key.startswith("field_")}
+    assert known == {f"field_{kind}" for _, kind in BAD} | {"field_other"}
+
+
+def test_a_fault_without_words_is_told_in_pydantic_s() -> None:
+    told = fault({"type": "url_parsing", "msg": "Input should be a valid URL", "ctx": {}}, "'x'")
+    assert told == "Input should be a valid URL, got 'x'"
+    speak("zh")
+    assert re.search(r"[\u4e00-\u9fff].*Input should be a valid URL.*'x'", translated(told))
 
 
 @pytest.mark.parametrize("language", list(LANGUAGES))
@@ -141,7 +206,7 @@ def test_a_refusal_on_the_page_is_in_the_visit_s_language(desk: Desk, language: 
     for _ in desk.run(visit, "", form(desk, temperature=-1)):
         pass
     english = "sampling.temperature: Input should be greater than or equal to 0, got -1"
-    chinese = "sampling.temperature: " + words_in("zh", "refusals").text("field_greater_than_equal", ge=0.0, got="-1")
+    chinese = "sampling.temperature: " + words_in("zh", "refusals").text("field_greater_than_equal", ge=0, got="-1")
     assert visit.notice == {"en": english, "zh": chinese}[language]
 
 

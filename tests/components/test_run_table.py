@@ -21,7 +21,7 @@ def stages(view):
 def test_the_stages_come_in_pipeline_order(trace):
     assert [row.stage for row in run_table.select(make_view(trace, position=24))] == [
         "render", "tokenise", "tensors", "prefill",
-        "forward", "temperature", "top-k", "draw", "stop?", "decode", "KV cache",
+        "forward", "temperature", "top-k", "draw", "stop?", "detokenise", "KV cache",
     ]  # fmt: skip
     assert [row.once for row in run_table.select(make_view(trace))] == [True] * 4 + [False] * 7
 
@@ -38,8 +38,8 @@ def test_each_row_carries_the_traces_numbers(trace):
     assert found["draw"].given == f"4 kept, u = {step.draw.u:.3f}"
     assert found["draw"].gave == "⟨98⟩⟨80⟩, id 18"
     assert found["stop?"].gave == "no, go on"
-    assert found["decode"].given == "2 B"
-    assert found["decode"].gave == "😀"
+    assert found["detokenise"].given == "2 B"
+    assert found["detokenise"].gave == "😀"
     assert (found["KV cache"].given, found["KV cache"].gave) == ("24 positions", "3.00 KiB")
 
 
@@ -50,7 +50,7 @@ def test_the_first_step_has_no_forward_of_its_own(trace):
 
 
 def test_held_bytes_and_the_stop_show(trace):
-    held = stages(make_view(trace, position=23))["decode"]
+    held = stages(make_view(trace, position=23))["detokenise"]
     assert held.gave == "nothing, held back: 2 B"
     assert stages(make_view(trace))["stop?"].gave == "yes: eos"
     assert stages(make_view(trace, position=25))["stop?"].gave == "no, go on"

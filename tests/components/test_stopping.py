@@ -89,7 +89,7 @@ def test_settings_that_shut_the_signal_out():
 def test_a_signal_that_was_never_shut_out():
     steps = eos_steps([(3, None), (1, None)])
     value = shut_out_table(steps, [])
-    assert value["caption"] == "EOS could be drawn at each of the 2 steps."
+    assert value["caption"] == "EOS could be drawn at every step, 2 in all."
     assert not read(value)["rows"]
 
 

@@ -153,4 +153,4 @@ def test_the_recorded_second_turn_feeds_only_what_is_new(paris):
     inputs, versus, count, *_ = tensors.render(make_view(paris, turn=1))
     assert {row[0]: row[1] for row in rows(versus)}["input_ids"] == f"(1, {len(rendered.token_ids) - rendered.reused})"
     assert rows(count)[-1][1] == rows(count)[-2][1].removeprefix("= ")
-    assert "Decode, step 11" in read(inputs)["caption"]
+    assert "Decode step 11" in read(inputs)["caption"]

@@ -198,12 +198,12 @@ def test_merges_stand_in_order_with_their_ranks_and_the_pieces_after_each(trace)
     assert asked == [("merges", {"text": " hug"})]
     assert texts(value["rows"][0]) == ["0", "", "smallest pieces", "Ġ · h · u · g"]
     assert value["rows"][1:] == [["1", "4", "u + g", "Ġ · h · ug"], ["2", "9", "h + ug", "Ġ · hug"]]
-    assert "Checked: these are the 2 tokens of the tokenizer's own encoding, ids 7, 8." in value["caption"]
+    assert "Checked: the tokenizer's own encoding has the same 2 tokens, ids 7, 8." in value["caption"]
 
 
 def test_pieces_that_are_not_the_tokenizers_own_are_said_to_differ(trace):
     view, _ = with_probe(trace, Merges(" hug", "bpe", (WORD,), (1,), ("<hug>",), False), query=" hug")
-    assert "and they are other ones" in merged(view)["caption"]
+    assert "1 token, id 1, and it is another one" in merged(view)["caption"]
 
 
 def test_a_vocabulary_without_merges_says_what_it_does_instead(trace):

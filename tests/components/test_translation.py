@@ -5,12 +5,11 @@ from string import Formatter
 
 import pytest
 
-from components.copy import DEFAULT, FOLDER, LANGUAGES, Words, words_in
+from components.copy import DEFAULT, FOLDER, LANGUAGES, words_in
+from engine.wording import Words
 
 OTHERS = [language for language in LANGUAGES if language != DEFAULT]
 STATIONS = sorted(path.stem for path in (FOLDER / DEFAULT).glob("*.md"))
-#: What the engine says itself has words in the other languages only; tests/components/test_in_words.py compares them.
-OF_THE_ENGINE = {"refusals"}
 BOTH = [(language, station) for language in OTHERS for station in STATIONS]
 
 HAN = r"[\u4e00-\u9fff]"
@@ -25,13 +24,14 @@ def texts(found: Words) -> dict[str, str]:
 
 
 def places(text: str) -> list[tuple[str, str, str]]:
-    """Name, format and conversion of each place."""
-    return sorted((name, form or "", how or "") for _, name, form, how in Formatter().parse(text) if name is not None)
+    """Name, format and conversion of each place for a value; the forms of a word are those of a language."""
+    found = ((name, form or "", how or "") for _, name, form, how in Formatter().parse(text) if name is not None)
+    return sorted(place for place in found if "|" not in place[1])
 
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_a_language_has_the_files_of_english_and_no_others(language: str) -> None:
-    assert {path.stem for path in (FOLDER / language).glob("*.md")} == {*STATIONS, *OF_THE_ENGINE}
+    assert {path.stem for path in (FOLDER / language).glob("*.md")} == set(STATIONS)
 
 
 @pytest.mark.parametrize(("language", "station"), BOTH)
@@ -57,12 +57,7 @@ def test_paragraphs_and_marks_of_markdown_are_kept(language: str, station: str) 
     assert other.intro.count("`") == english.intro.count("`")
 
 
-CHINESE = [
-    (station, key, text)
-    for station in [*STATIONS, *OF_THE_ENGINE]
-    for key, text in texts(read("zh", station)).items()
-    if text
-]
+CHINESE = [(station, key, text) for station in STATIONS for key, text in texts(read("zh", station)).items() if text]
 
 
 def names(text: str) -> set[str]:
@@ -75,7 +70,7 @@ def test_a_text_without_chinese_holds_names_and_signs_of_english() -> None:
     suspicious = []
     for station, key, text in CHINESE:
         if not re.search(HAN, text):
-            english = texts(read(DEFAULT, station))[key] if station not in OF_THE_ENGINE else ""
+            english = texts(read(DEFAULT, station))[key]
             if not names(text) <= names(english) or len(names(text)) > 3:
                 suspicious.append(f"{station}/{key}: {text}")
     assert suspicious == []

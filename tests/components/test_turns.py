@@ -11,7 +11,7 @@ from components.turns.checks import cold_table, prefix_note, time_table
 from components.widgets.chart_host import read_figure
 from engine.answers.cold_turn import ColdTurn
 from engine.answers.time_in_prompt import TimeCase, TimeInPrompt
-from engine.trace import Parted, PrefixLookup, Trace
+from engine.trace import Parted, PrefixLookup, Stopped, Trace
 from tests.components.chats import CLOSE, FIRST, chat, grown, second
 from tests.components.handmade import make_trace, make_view
 from tests.components.reading import read, station
@@ -72,6 +72,18 @@ def test_reuse_from_the_cache_of_system_prompts_drops_nothing() -> None:
     assert (row.source, row.reused, row.computed, row.dropped) == ("prefix", 7, 14, 0)
 
 
+def test_of_a_turn_that_was_refused_nothing_is_said_to_be_computed(paris: Trace) -> None:
+    ended = Stopped(2, "error", {"field": "messages", "message": "too long"}, "")
+    refused = dataclasses.replace(paris.rendered(1), turn=2, reused=0, cached=0)  # type: ignore[type-var]
+    view = make_view(dataclasses.replace(paris, events=(*paris.events, refused, ended)), turn=2)
+    shown = read(turns.render(view)[0])
+    cells = [cell if isinstance(cell, str) else cell[0] for cell in shown["rows"][2]]
+    assert cells == ["3", "73", "0", "0", "–", "0", "0", "–"]
+    assert shown["caption"].startswith("Turn 3 was refused: none of the 73 positions of its context was computed. All")
+    assert "183 positions of context, 66 of them computed" in shown["caption"]  # 37 + 73 + 73; 37 + 29
+    assert station(turns, view) == ("3 turns", "refused")
+
+
 # Ends.
 
 
@@ -113,7 +125,7 @@ def test_the_cold_turn_beside_the_warm_one() -> None:
     assert value["rows"][1][4] == "4.79 ms"  # 350 / 73
     assert "saved 250 ms" in value["caption"]
     assert "2.3e-05" in value["caption"]
-    assert "All 3 tokens" in value["caption"]
+    assert "3 tokens, all of them the same" in value["caption"]
     other = dataclasses.replace(found, cold=(1, 9, 3), first_difference=1, cold_seconds=0.05)
     said = read(cold_table(other))["caption"]
     assert "step 1 is another" in said
@@ -133,7 +145,7 @@ def test_the_cache_of_system_prompts_says_hit_miss_and_what_broke_it() -> None:
     assert "Not looked up" in prefixed()
     assert "Hit: 7 positions" in prefixed(reused=7, prefix=PrefixLookup(2, 7, 7, None))
     assert "No system prompt is kept yet" in prefixed(prefix=PrefixLookup(0, 7, 0, None))
-    assert "None of 2 kept" in prefixed(prefix=PrefixLookup(2, 7, 0, Parted(0, 5, 1)))
+    assert "begins like this one; 2 are kept" in prefixed(prefix=PrefixLookup(2, 7, 0, Parted(0, 5, 1)))
     broken = prefixed(reused=4, prefix=PrefixLookup(2, 7, 4, Parted(4, 77, 9)))
     assert "Part of it: 4 of 7" in broken
     assert "after “<|im_start|>system⏎Be” this chat has “␣kind” (id 9), the kept one id 77" in broken

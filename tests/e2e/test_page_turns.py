@@ -39,7 +39,7 @@ def test_every_number_of_three_turns_can_be_recomputed(visit: OpenApp, run_trace
     page.press("ask-cold_turn")
     eventually(lambda: page.rows("turns-cold"), "the same turn cold")
     assert [row[1:3] for row in page.rows("turns-cold")] == [[str(newest[3]), str(newest[4])], ["0", str(newest[1])]]
-    assert f"All {newest[6]} tokens" in page.caption("turns-cold")
+    assert f"{newest[6]} tokens, all of them the same" in page.caption("turns-cold")
 
 
 def test_a_system_prompt_serves_the_next_chat_and_a_word_shows_its_merges(visit: OpenApp) -> None:
@@ -65,7 +65,7 @@ def test_a_system_prompt_serves_the_next_chat_and_a_word_shows_its_merges(visit:
     page.page.press("#tokens-look-up textarea", "Enter")
     eventually(lambda: page.rows("tokens-merges")[-1:] and page.rows("tokens-merges")[-1][3] == "Ġstrawberry", "merges")
     assert [row[1] for row in page.rows("tokens-merges")[1:4]] == ["7", "10", "65"]
-    assert "ids 35199" in page.caption("tokens-merges")
+    assert "1 token, id 35199" in page.caption("tokens-merges")
     page.press("ask-tokenizers")
     eventually(lambda: len(page.rows("tokens-tokenizers")) == 6, "the other tokenizers")
     assert page.rows("tokens-tokenizers")[0][2] == "1"

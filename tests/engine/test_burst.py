@@ -192,6 +192,6 @@ def test_a_grid_in_a_burst_is_the_grid(llama):
 
 
 def test_a_refusal_comes_back_with_its_words_for_other_languages():
-    sentence = said("nothing_started", "there is nothing to run yet; start an experiment first")
+    sentence = said("nothing_started")
     error = pickled(Failure.of(Refused(sentence))).error()
     assert (str(error), error.args[0].key) == (sentence, "nothing_started")

@@ -232,7 +232,7 @@ def test_what_cannot_be_worked_out_says_why() -> None:
         num_experts_per_tok=2, max_position_embeddings=512, eos_token_id=0, pad_token_id=0,
     )  # fmt: skip
     experts = LoadedModel.of(AutoModelForCausalLM.from_config(config), loaded.tokenizer, model_id="tiny", title="Tiny")
-    with pytest.raises(AnatomyError, match="layer 0 has no"):
+    with pytest.raises(AnatomyError, match="no activation of layer 0"):
         layer(talk(experts))
 
 
