@@ -10,6 +10,7 @@ from components.page import Page
 from components.visit import Visit
 from components.widgets import host
 from engine.refusals import Refused
+from tests.components.pages import page_over
 from tests.components.test_desk import desk, form, ids, run, trace, visit
 
 __all__ = ["desk", "visit"]  # fixtures
@@ -191,7 +192,7 @@ def test_numbers_may_be_written_in_several_ways() -> None:
 
 @pytest.fixture
 def page(desk: Desk) -> Page:
-    return Page(desk, desk.default, "Tiny")
+    return page_over(desk)
 
 
 def test_the_form_follows_the_run_that_was_gone_back_to(page: Page, desk: Desk, visit: Visit) -> None:

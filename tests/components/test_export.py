@@ -17,7 +17,6 @@ from components.export.pieces import SIGNS, Pieces, deflated, pack_columns, read
 from components.export.places import PROMPT_POSITIONS, places
 from components.export.recorded import heads, html_page
 from components.export.shots import ASKED, TYPED
-from components.page import Page
 from components.panels import PANELS
 from components.transcript_strip import timeline
 from components.widgets.host import items
@@ -26,6 +25,7 @@ from engine.refusals import Refused
 from engine.trace import Event, Rendered
 from tests.components.exported import HOSTILE, Exported, hostile_record, view_of
 from tests.components.handmade import make_rendered, make_step, make_trace, make_view
+from tests.components.pages import page_over
 from tests.components.replays import replaying
 
 #: Languages whose copy is whole.
@@ -202,7 +202,7 @@ def test_a_run_too_long_for_a_page_is_refused_before_anything_is_drawn(
 
 def test_a_record_of_which_no_page_can_be_made_is_told(record: Record) -> None:
     desk, visit = replaying(Record(dataclasses.replace(record.trace, events=())))
-    page = Page(desk, desk.default, "Tiny")
+    page = page_over(desk)
     (make,) = [one.fn for one in page.blocks.fns.values() if getattr(one.fn, "__module__", "") == button.__name__]
     *_, (sent, _), _ = make(visit, "")
     assert (sent, visit.notice) == ("", words("record").text("nothing"))

@@ -20,6 +20,7 @@ from components.telling import telling
 from components.visit import Visit
 from engine.refusals import SessionGone
 from tests.components.languages import OTHER, english, marked, texts, unmarked
+from tests.components.pages import page_over
 from tests.components.test_desk import desk, form
 
 __all__ = ["desk"]  # a fixture
@@ -36,7 +37,7 @@ def apart() -> Iterator[None]:
 
 @pytest.fixture
 def page(desk: Desk) -> Page:
-    return Page(desk, desk.default, "Tiny")
+    return page_over(desk)
 
 
 def title(language: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from components.desk import Desk
 from components.page import Page
 from components.visit import Visit
+from tests.components.pages import page_over
 from tests.components.test_desk import desk, form, ids, visit
 
 __all__ = ["desk", "visit"]  # fixtures
@@ -16,7 +17,7 @@ __all__ = ["desk", "visit"]  # fixtures
 
 @pytest.fixture
 def page(desk: Desk) -> Page:
-    return Page(desk, desk.default, "Tiny")
+    return page_over(desk)
 
 
 def begin(page: Page, desk: Desk, visit: Visit, message: str) -> Iterator[dict[str, Any]]:

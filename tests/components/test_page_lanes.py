@@ -94,4 +94,6 @@ def test_45_heavy_visitors_keep_no_light_event_waiting(served: tuple[Page, Busy]
     assert busy.waiting == HEAVY_EVENTS  # all lanes are taken, the others queue
     times = light_events(page, "light")
     assert busy.waiting == HEAVY_EVENTS
-    assert median(times) < max(SECONDS, 3 * alone)  # a busy machine is slow for a lone visitor too
+    busy.let_go.set()
+    alone = max(alone, median(light_events(page, "after")))
+    assert median(times) < max(SECONDS, 3 * alone)  # a machine that got busy meanwhile is slow for a lone visitor too

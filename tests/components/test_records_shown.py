@@ -8,7 +8,6 @@ from typing import Any
 
 from components.checks import checks
 from components.desk import Desk
-from components.page import Page
 from components.panels import PANELS
 from components.visit import Visit
 from engine.catalog import load_catalog
@@ -16,6 +15,7 @@ from engine.experiment import ExperimentError
 from engine.record import record_from_bytes
 from engine.runtime import Runtime
 from engine.settings import Settings
+from tests.components.pages import page_over
 from tests.components.replays import experiment, finished, ready, replaying, saved
 from tests.engine.records import contents
 from tests.engine.test_record import mutated
@@ -68,7 +68,7 @@ def test_a_damaged_record_never_takes_the_page_with_it(live):
     """Whatever a file says that is still a record: the page shows it, or closes it and says so."""
     visit = finished(live)
     text = json.dumps(contents(saved(live, visit, "0")))
-    page = Page(live, live.default, "Tiny")
+    page = page_over(live)
     chance, shown = random.Random(1), 0
     for _ in range(150):
         changed = json.dumps(mutated(json.loads(text), chance)).encode()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from components.lesson_player.library import read_library
-from components.page import Page
 from engine.catalog import load_catalog
 from engine.experiment import Forced
 from engine.playback import Playback
 from engine.record import Record
+from tests.components.pages import page_over
 from tests.components.replays import finished, form, replaying, saved
 
 
@@ -58,9 +58,7 @@ def test_where_no_model_is_a_closed_lesson_leaves_the_program_s_record_in_sight(
     desk.library = read_library(load_catalog().loadable_ids)
     desk.open_lesson(page, "paris")
     assert page.playing.playback.record is not own
-    assert (
-        Page(desk, desk.default, "Tiny").frame(page)["first"]["lesson"]["note"]["live"] == ""
-    )  # there is nothing to run it on
+    assert page_over(desk).frame(page)["first"]["lesson"]["note"]["live"] == ""  # there is nothing to run it on
     desk.teach(page, {"do": "close"})
     assert (page.notice, page.reading, page.refill) == ("", None, True)
     assert page.playing.playback.record is own
@@ -69,7 +67,7 @@ def test_where_no_model_is_a_closed_lesson_leaves_the_program_s_record_in_sight(
 
 def test_where_no_model_is_a_broken_record_gives_way_to_the_program_s(live, monkeypatch):
     desk, visit = replaying(saved(live, finished(live)))
-    own, page = visit.playing.playback.record, Page(desk, desk.default, "Tiny")
+    own, page = visit.playing.playback.record, page_over(desk)
     broken = dataclasses.replace(own)
     desk.play(visit, broken)
     whole = Playback.trace_at

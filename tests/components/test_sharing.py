@@ -20,6 +20,7 @@ from components.visit import Visit
 from components.widgets.host import read
 from engine.experiment import Experiment
 from engine.link import Link, _inflated, _opened, link_from_text, link_to_text
+from tests.components.pages import page_over
 from tests.components.test_desk import desk, form, ids, run, trace, visit
 from tests.engine.random_experiments import experiments, places
 
@@ -28,7 +29,7 @@ __all__ = ["desk", "visit"]  # fixtures
 
 @pytest.fixture
 def page(desk: Desk) -> Page:
-    return Page(desk, desk.default, "Tiny")
+    return page_over(desk)
 
 
 def experiment(desk: Desk, **fields: Any) -> Experiment:

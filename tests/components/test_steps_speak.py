@@ -14,6 +14,7 @@ from components.page import Page
 from components.panels import PANELS
 from components.visit import Visit
 from engine.refusals import NothingStarted
+from tests.components.pages import page_over
 from tests.components.replays import finished
 
 SAVE, MAKE = "record_menu.save", "export.button.make"
@@ -38,7 +39,7 @@ def steps(generator: Iterator[Any]) -> list[Any]:
 
 @pytest.fixture
 def page(live) -> Page:
-    return Page(live, live.default, "Tiny")
+    return page_over(live)
 
 
 @pytest.fixture

