@@ -20,6 +20,27 @@ decodescope.views.skip = (root, send, options) => {
   };
 };
 
+// On a narrow screen all stands in one column: a button that stays in sight leads up again, once what it leads to is out of it.
+decodescope.views.way = (root, send, options) => {
+  const { make, attribute } = decodescope;
+  const button = root.appendChild(make("button", "way", options.label));
+  button.type = "button";
+  let target = null;
+  button.addEventListener("click", () => {
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    target.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
+    target.querySelector("[tabindex]")?.focus({ preventScroll: true });
+  });
+  return {
+    rename: (label) => (button.textContent = label),
+    update({ to }) {
+      if (target) return;
+      target = document.getElementById(to);
+      new IntersectionObserver(([{ isIntersecting }]) => attribute(button, "hidden", isIntersecting)).observe(target);
+    },
+  };
+};
+
 // Gradio's folds are buttons that do not say whether they are open; and a button that comes late, with a tab that is shown for
 // the first time, does not know yet whether it is hidden.
 (() => {
