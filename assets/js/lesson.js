@@ -152,19 +152,37 @@ decodescope.pointer = (note, narrow) => {
     for (const node of nodes) node.setAttribute("data-pointed", "");
     marked = nodes;
   };
+  // To the end of its section: a remark belongs to the picture under it.
+  function end(part) {
+    let bottom = part.getBoundingClientRect().bottom;
+    for (let next = part.nextElementSibling; next && !next.classList.contains("section"); next = next.nextElementSibling) {
+      bottom = Math.max(bottom, next.getBoundingClientRect().bottom);
+    }
+    return bottom;
+  }
   // Into sight under the note, where it is not there as a whole.
   const scroll = (part, always) =>
     measured(
       mark,
       () => {
         const top = (heading(part.id) || part).getBoundingClientRect().top;
-        const under = narrow() ? 0 : Math.max(note.getBoundingClientRect().bottom, 0);
-        return [top - under - 14, part.getBoundingClientRect().bottom + 14 - window.innerHeight];
+        const strip = note.closest(".block");
+        const stuck = getComputedStyle(strip).position === "sticky" ? strip.offsetHeight + 8 : 0;
+        const seen = top >= note.getBoundingClientRect().bottom && end(part) <= window.innerHeight;
+        return [seen, top - stuck - 14];
       },
-      ([above, below]) => {
-        if (always || above < 0 || below > 0) window.scrollBy({ top: above, behavior: still.matches ? "auto" : "smooth" });
+      ([seen, by]) => {
+        if (always || !seen) window.scrollBy({ top: by, behavior: still.matches ? "auto" : "smooth" });
       },
     );
+  // Pictures above may still grow: looked at again a little later, unless the person has done something meanwhile.
+  let left = [];
+  const leave = () => left.splice(0).forEach(clearTimeout);
+  for (const act of ["wheel", "pointerdown", "keydown"]) document.addEventListener(act, leave, { passive: true });
+  const settle = (part) => {
+    scroll(part, false);
+    left = [250, 800].map((after) => setTimeout(() => scroll(part, false), after));
+  };
   function look(tries, use) {
     clearTimeout(timer);
     const part = document.getElementById(wanted);
@@ -176,14 +194,21 @@ decodescope.pointer = (note, narrow) => {
       wanted = id;
       mark([]);
       clearTimeout(timer);
+      leave();
       if (!id) return;
       timer = setTimeout(() => {
         look(PATIENCE, (part) => {
           mark([heading(part.id) || part]);
-          if (!narrow()) scroll(part, false);
+          if (!narrow()) settle(part);
         });
       }, 50);
     },
-    show: () => look(0, (part) => scroll(part, true)),
+    show: () =>
+      look(0, (part) => {
+        scroll(part, true);
+        const node = heading(part.id) || part;
+        node.tabIndex = -1; // the keyboard and the screen reader go along
+        node.focus({ preventScroll: true });
+      }),
   };
 };
