@@ -29,7 +29,8 @@ decodescope.views.way = (root, send, options) => {
   button.addEventListener("click", () => {
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     target.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
-    target.querySelector("[tabindex]")?.focus({ preventScroll: true });
+    const place = [...target.querySelectorAll("[aria-current], h2")].find((node) => node.checkVisibility());
+    place?.focus({ preventScroll: true });
   });
   return {
     rename: (label) => (button.textContent = label),
