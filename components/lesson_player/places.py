@@ -37,6 +37,11 @@ def buttons(panel: Panel) -> tuple[str, ...]:
 
 @cache
 def parts() -> dict[str, list[str]]:
-    """The parts that a note may point at, by each name of their panel: what the panel shows, from its top."""
-    found = {station: widget_ids(one["parts"]) for station, one in layouts(PANELS).items()}
+    """The parts that a note may point at, by each name of their panel: what the panel shows, from its top. What is folded
+    away, at the end of a panel, is none of them.
+    """
+    found = {
+        station: widget_ids([part for part in one["parts"] if "fold" not in part])
+        for station, one in layouts(PANELS).items()
+    }
     return {name: found[panel.STATION] for name, panel in PANEL_OF.items()}

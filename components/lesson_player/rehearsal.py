@@ -37,7 +37,7 @@ def rehearse(desk: Stage, trace: Trace, note: Note) -> list[Any]:
         raise LessonError(f"panel: {panel.STATION} has nothing to show here: {reason}")
     drawn: list[Any] = panel.render(view)
     if note.part is not None:
-        shown = [name for name, value in zip(parts()[note.panel], drawn, strict=True) if value is not None]
+        shown = [name for name, value in zip(parts()[note.panel], drawn, strict=False) if value is not None]
         if note.part not in shown:
             raise LessonError(f"part: {note.part} is not there just now; what is: {', '.join(shown)}")
     return drawn

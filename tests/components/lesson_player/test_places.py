@@ -28,6 +28,6 @@ def test_buttons_that_begin_another_run_cannot_be_pressed():
 def test_the_parts_of_a_panel_are_its_widgets_from_the_top_under_each_of_its_names():
     known = parts()
     assert known["context"] == ["context-notes", "context-history", "context-policies"]
-    assert known["prompt"][-1] == "prompt-source"  # in a fold
+    assert known["prompt"] == ["prompt-strip", "prompt-parts", "prompt-compare"]  # and a fold
     assert known["logits"] == known["draw"] == known["sampling"]
     assert {name for name, ids in known.items() if not ids} == set()
