@@ -1,6 +1,7 @@
 """What happens on the page: what a person does becomes a call of `Intents`, and what that answers new values."""
 
 import functools
+import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -128,6 +129,7 @@ class Page(Layout):
         for button, name in self.panels.asks:
             ask = self._plain(functools.partial(self.intents.ask, probe=name))
             asking = button.click(ask, self.visit, self.feed, **heavy)
+            asking.then(None, js=f"() => decodescope.answered({json.dumps(button.elem_id)})", api_visibility="private")
             if name == "take_branch":
                 asking.then(self._refill, self.visit, [*self.form.values()], **light)
         for typed, field in self.panels.queries:

@@ -116,3 +116,10 @@ decodescope.views.heard = (root, send, options) => {
     },
   };
 };
+
+// A panel's button may ask for seconds of work: it says so until the answer is there.
+(() => {
+  const buttons = ".tools > button[id^=ask-]";
+  document.addEventListener("click", (event) => event.target.closest(buttons)?.setAttribute("aria-busy", "true"));
+  decodescope.answered = (id) => document.getElementById(id)?.removeAttribute("aria-busy");
+})();

@@ -172,3 +172,15 @@ def test_heads_of_tables_are_explained_to_keys_and_fingers(visit: OpenApp) -> No
     eventually(lambda: page.texts("#tokens-table .explained dd") != [text for _, text in told], "Chinese")
     page.page.click("#tokens-merges th[title]")
     eventually(lambda: page.page.locator("#tokens-merges .explained dd").first.is_visible(), "a head, clicked")
+
+
+def test_a_button_that_asks_says_so_until_the_answer_is_there(visit: OpenApp) -> None:
+    page = visit()
+    page.run()
+    page.open("context")
+    page.press("ask-policies")
+    assert page.page.get_attribute("#ask-policies", "aria-busy") == "true"
+    eventually(lambda: page.page.get_attribute("#ask-policies", "aria-busy") is None, "the answer")
+    assert len(page.rows("context-policies")) > 1
+    page.press("ask-policies")  # the same answer again, at once
+    eventually(lambda: page.page.get_attribute("#ask-policies", "aria-busy") is None, "the same answer")
