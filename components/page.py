@@ -88,9 +88,8 @@ class Page(Layout):
             self._open, self.header.language, [self.visit, self.feed], js=language.REMEMBERED, **opening
         )
         opened.then(self._restore, self.visit, [self.panels.tabs, *self.form.values()], **light)
-        sharing.wire(
-            self.header.link, self.header.said, self.intents.link, asked, list(self.form), self.feed, self.frame, **light
-        )
+        link = (self.header.link, self.header.said, self.intents.link)
+        sharing.wire(*link, asked, list(self.form), self.feed, self.frame, **light)
         language.wire(self.header.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, self.labels, self.names, self.header.language, **light)
         self.blocks.unload(self._close)

@@ -8,9 +8,8 @@ import pytest
 import lesson as tool
 from components.copy import LANGUAGES
 from components.lesson_player.library import read, read_library
-from components.lesson_player.places import PANEL_OF
+from components.lesson_player.places import PANEL_OF, parts
 from components.lesson_player.places import buttons as buttons_of
-from components.lesson_player.places import parts
 from components.panels import PANELS
 from engine.catalog import load_catalog
 from engine.claims_on_record import find_on_record

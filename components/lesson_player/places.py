@@ -37,8 +37,9 @@ def buttons(panel: Panel) -> tuple[str, ...]:
 
 @cache
 def parts() -> dict[str, list[str]]:
-    """The parts that a note may point at, by each name of their panel: what the panel shows, from its top. What is folded
-    away, at the end of a panel, is none of them.
+    """The parts that a note may point at, by each name of their panel: what the panel shows, from its top.
+
+    What is folded away, at the end of a panel, is none of them.
     """
     found = {
         station: widget_ids([part for part in one["parts"] if "fold" not in part])

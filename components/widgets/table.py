@@ -26,8 +26,8 @@ Tone = Literal[
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, alignment, an explanation, and whether its texts are set in mono. Explanations are shown on
-    hover, and all of them in a fold under the table.
+    """A column: its heading, alignment, an explanation, and whether its texts are set in mono. Explanations are
+    shown on hover, and all of them in a fold under the table.
 
     Right-aligned columns are always mono.
     """

@@ -39,9 +39,7 @@ def test_a_lesson_is_read_with_the_defaults_of_an_experiment(tmp_path):
 
 
 def test_the_program_s_own_records_are_in_its_assets():
-    lesson = read_lesson(
-        FOLDER / "en" / "paris.yaml", panels=parts(), models=MODELS, tools=()
-    )
+    lesson = read_lesson(FOLDER / "en" / "paris.yaml", panels=parts(), models=MODELS, tools=())
     assert lesson.record == TRACES / "paris.record.json.gz"
 
 
