@@ -53,7 +53,7 @@ decodescope.table = (root, send, label, height) => {
   // What a pointer finds over a head, for fingers and keys. Its lines are made once somebody wants them.
   function explain(title) {
     if (title && !explained) {
-      explained = root.appendChild(make("details", "numbers explained"));
+      explained = root.appendChild(make("details", "explained"));
       explained.append(make("summary"), make("dl"));
       explained.addEventListener("toggle", tellHeads);
     }
