@@ -37,6 +37,9 @@ class Layout:
                 with gr.Column(elem_id="right", elem_classes="pane"):
                     self.lesson = strip.build()
                     self.panels = PanelColumn()
+                    with gr.Row(elem_id="ways"):  # where all stands in one column, a long way up
+                        host.widget("way", "way-note", say.text("up_note"), {"to": "lesson"})
+                        host.widget("way", "way-rail", say.text("up_rail"), {"to": "rail"})
             rail.build("status", say.text("status"), variant="status")
             self.feed = host.feed("feed", say.text("feed"))
             self.names = relabel.build()

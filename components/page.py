@@ -1,6 +1,7 @@
 """What happens on the page: what a person does becomes a call of `Intents`, and what that answers new values."""
 
 import functools
+import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -87,7 +88,8 @@ class Page(Layout):
             self._open, self.header.language, [self.visit, self.feed], js=language.REMEMBERED, **opening
         )
         opened.then(self._restore, self.visit, [self.panels.tabs, *self.form.values()], **light)
-        sharing.wire(self.header.link, self.header.said, self.intents.link, asked, list(self.form), **light)
+        link = (self.header.link, self.header.said, self.intents.link)
+        sharing.wire(*link, asked, list(self.form), self.feed, self.frame, **light)
         language.wire(self.header.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, self.labels, self.names, self.header.language, **light)
         self.blocks.unload(self._close)
@@ -126,6 +128,7 @@ class Page(Layout):
         for button, name in self.panels.asks:
             ask = self._plain(functools.partial(self.intents.ask, probe=name))
             asking = button.click(ask, self.visit, self.feed, **heavy)
+            asking.then(None, js=f"() => decodescope.answered({json.dumps(button.elem_id)})", api_visibility="private")
             if name == "take_branch":
                 asking.then(self._refill, self.visit, [*self.form.values()], **light)
         for typed, field in self.panels.queries:

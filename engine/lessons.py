@@ -5,7 +5,7 @@ answers it, and claims what the run must hold. `docs/lessons.md` says how to wri
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -67,9 +67,12 @@ class Place(Value):
 
 
 class Note(Value):
-    """One stop of a lesson. `press` names buttons of the panel that are pressed before one looks."""
+    """One stop of a lesson. `part` is the part of the panel that it speaks of, where that is not the first; `press`
+    names buttons of the panel that are pressed before one looks.
+    """
 
     panel: Name
+    part: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,40}$")] | None = None
     cursor: Place = Place()
     press: tuple[Name, ...] = Field(default=(), max_length=4)
     look: Text
@@ -149,8 +152,10 @@ class Lesson:
         return (TRACES if folder == FOLDER else folder / "traces") / f"{self.written.record}.record.json.gz"
 
 
-def read_lesson(file: Path, *, panels: Collection[str], models: Collection[str], tools: Collection[str]) -> Lesson:
-    """Read and validate one file. Raises `LessonError`."""
+def read_lesson(
+    file: Path, *, panels: Mapping[str, Sequence[str]], models: Collection[str], tools: Collection[str]
+) -> Lesson:
+    """Read and validate one file; `panels` are the parts of each panel, by its name. Raises `LessonError`."""
     where = f"{file.parent.name}/{file.name}"
     if not re.fullmatch(_NAME, file.stem) or not re.fullmatch(r"[a-z]{2}", file.parent.name):
         raise LessonError(f"{where}: a lesson is a file like en/my-lesson.yaml, in small letters")
@@ -176,6 +181,11 @@ def read_lesson(file: Path, *, panels: Collection[str], models: Collection[str],
         if note.panel not in panels:
             raise LessonError(
                 f"{where}: note {number}: panel: unknown panel {note.panel!r}; known: {', '.join(panels)}"
+            )
+        if note.part is not None and note.part not in panels[note.panel]:
+            raise LessonError(
+                f"{where}: note {number}: part: {note.panel} has no part {note.part!r}; "
+                f"it has: {', '.join(panels[note.panel])}"
             )
     return lesson
 

@@ -8,8 +8,9 @@ import pytest
 import lesson as tool
 from components.copy import LANGUAGES
 from components.lesson_player.library import read, read_library
-from components.lesson_player.places import PANEL_OF
+from components.lesson_player.places import PANEL_OF, parts
 from components.lesson_player.places import buttons as buttons_of
+from components.panels import PANELS
 from engine.catalog import load_catalog
 from engine.claims_on_record import find_on_record
 from engine.lesson_text import fill, places
@@ -148,6 +149,11 @@ def test_a_mistake_is_told_as_the_document_says(example, capsys):
         ),
         ("cursor: {step: 5}", "press: [norms]", "note 2: press: sampling has no button 'norms' that a note may press"),
         ("panel: logits", "panel: tools", "note 2: panel: tools has nothing to show here: "),
+        (
+            "panel: logits\n    part: sampling-bars",
+            "panel: attention\n    part: attention-matrix",
+            "note 2: part: attention-matrix is not there just now; what is: attention-notes, ",
+        ),
     ],
 )
 def test_a_note_that_shows_nothing_is_refused(example, embedded, monkeypatch, capsys, was, now, said):
@@ -164,6 +170,12 @@ def test_a_folder_whose_lesson_has_no_run_is_refused(example):
         read_library(MODELS, example.parent.parent)
     with pytest.raises(ValueError, match="no lesson is there"):
         read_library(MODELS, example.parent)
+
+
+def test_the_document_names_every_part_of_every_panel():
+    told = dict(re.findall(r"^\| `([a-z_]+)` \| ((?:`[a-z-]+`(?:, )?)+) \|$", DOCUMENT, re.MULTILINE))
+    listed = {panel: re.findall(r"`([a-z-]+)`", parts) for panel, parts in told.items()}
+    assert listed == {panel.STATION: parts()[panel.STATION] for panel in PANELS if panel.STATION != "compare"}
 
 
 def test_the_document_names_every_panel_button_and_field():

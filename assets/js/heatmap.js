@@ -106,8 +106,10 @@ decodescope.views.heatmap = (root, send) => {
     const labelWidth = Math.min(120, 12 + 7 * Math.max(...now.y.map(room), 1));
     const free = frame.clientWidth - labelWidth - 2;
     const square = now.rows === now.columns && !now.texts;
+    // A finger needs larger cells than a pointer; the picture then scrolls in its box.
+    const least = window.matchMedia("(max-width: 900px), (pointer: coarse)").matches ? Math.min(16, 800 / now.rows) : 8;
     const widest = now.texts ? 110 : Math.min(square ? 480 / now.rows : 40, 40);
-    const wide = Math.max(Math.min(free / now.columns, widest), now.texts ? 62 : now.columns <= 64 ? 8 : 0);
+    const wide = Math.max(Math.min(free / now.columns, widest), now.texts ? 62 : now.columns <= 64 ? least : 0);
     const tall = now.texts ? 19 : square ? wide : Math.min(22, 480 / now.rows);
     lettering.style.gridTemplateColumns = `repeat(${now.columns}, ${wide}px)`;
     lettering.style.gridAutoRows = `${tall}px`;

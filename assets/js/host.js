@@ -264,5 +264,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, scrolls, reveal, current, roving, onTheme };
+  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, reveal, current, roving, onTheme };
 })();

@@ -66,6 +66,7 @@ decodescope.views.lesson = (root, send, options) => {
   const answer = paragraphs(answered);
   const foot = note.appendChild(make("div", "lesson-foot"));
   const reveal = foot.appendChild(button("reveal"));
+  const point = foot.appendChild(make("button", "lesson-button lesson-point"));
   const away = foot.appendChild(button("here", "lesson-main"));
   const live = foot.appendChild(button("live"));
   const said = foot.appendChild(make("small"));
@@ -74,6 +75,10 @@ decodescope.views.lesson = (root, send, options) => {
   shelfTitle.tabIndex = title.tabIndex = -1;
   // The keyboard and the screen reader go along from the header to the list, and from the list to the lesson.
   const follow = (node) => setTimeout(() => node.focus({ preventScroll: true }));
+  const narrow = () => window.matchMedia("(max-width: 900px)").matches;
+  const pointer = decodescope.pointer(box, narrow);
+  point.type = "button";
+  point.addEventListener("click", () => pointer.show());
   let key = "";
   return {
     update(value) {
@@ -91,6 +96,7 @@ decodescope.views.lesson = (root, send, options) => {
       }
       if (!value.note) {
         key = "";
+        pointer.to("");
         return;
       }
       const now = value.note;
@@ -112,6 +118,7 @@ decodescope.views.lesson = (root, send, options) => {
       attribute(reveal, "aria-expanded", now.reveal ? String(!answered.hidden) : null);
       say(away, now.away);
       note.toggleAttribute("data-here", !now.away); // the panel's own introduction makes room then
+      say(point, now.part && !now.away ? now.point : "");
       say(live, now.live);
       attribute(live, "title", now.live_hint);
       say(said, now.said);
@@ -120,10 +127,88 @@ decodescope.views.lesson = (root, send, options) => {
         text.scrollTop = 0;
         // Who has scrolled down to read the note before finds the new one at the top.
         const column = document.getElementById("right");
-        const narrow = window.matchMedia("(max-width: 900px)").matches;
-        if (narrow || column.getBoundingClientRect().top < 0) (narrow ? box : column).scrollIntoView({ block: "start" });
+        if (narrow()) box.scrollIntoView({ block: "start" });
+        else if (!now.part && column.getBoundingClientRect().top < 0) column.scrollIntoView({ block: "start" });
+        pointer.to(now.part);
       }
       key = now.key;
     },
+  };
+};
+
+// The part of the panel that a note speaks of is marked. Beside a note that stays in sight it is also brought into sight, once
+// the panel shows it; on a phone the note would be gone by that, so there a button does it.
+decodescope.pointer = (note, narrow) => {
+  const { measured } = decodescope;
+  const PATIENCE = 60; // times 50 milliseconds: a panel that is opened for the first time is built first
+  const still = window.matchMedia("(prefers-reduced-motion: reduce)");
+  let wanted = "";
+  let marked = [];
+  let timer = 0;
+
+  const heading = (id) => document.getElementById(`${id}-heading`);
+  const mark = (nodes) => {
+    for (const node of marked) node.removeAttribute("data-pointed");
+    for (const node of nodes) node.setAttribute("data-pointed", "");
+    marked = nodes;
+  };
+  // To the end of its section: a remark belongs to the picture under it.
+  function end(part) {
+    let bottom = part.getBoundingClientRect().bottom;
+    for (let next = part.nextElementSibling; next && !next.classList.contains("section"); next = next.nextElementSibling) {
+      bottom = Math.max(bottom, next.getBoundingClientRect().bottom);
+    }
+    return bottom;
+  }
+  // Into sight under the note, where it is not there as a whole.
+  const scroll = (part, always) =>
+    measured(
+      mark,
+      () => {
+        const top = (heading(part.id) || part).getBoundingClientRect().top;
+        const strip = note.closest(".block");
+        const stuck = getComputedStyle(strip).position === "sticky" ? strip.offsetHeight + 8 : 0;
+        const seen = top >= note.getBoundingClientRect().bottom && end(part) <= window.innerHeight;
+        return [seen, top - stuck - 14];
+      },
+      ([seen, by]) => {
+        if (always || !seen) window.scrollBy({ top: by, behavior: still.matches ? "auto" : "smooth" });
+      },
+    );
+  // Pictures above may still grow: looked at again a little later, unless the person has done something meanwhile.
+  let left = [];
+  const leave = () => left.splice(0).forEach(clearTimeout);
+  for (const act of ["wheel", "pointerdown", "keydown"]) document.addEventListener(act, leave, { passive: true });
+  const settle = (part) => {
+    scroll(part, false);
+    left = [250, 800].map((after) => setTimeout(() => scroll(part, false), after));
+  };
+  function look(tries, use) {
+    clearTimeout(timer);
+    const part = document.getElementById(wanted);
+    if (part?.checkVisibility() && !part.querySelector(":scope > .html-container > * > [hidden]")) use(part);
+    else if (tries) timer = setTimeout(() => look(tries - 1, use), 50);
+  }
+  return {
+    to(id) {
+      wanted = id;
+      mark([]);
+      clearTimeout(timer);
+      leave();
+      if (!id) return;
+      timer = setTimeout(() => {
+        look(PATIENCE, (part) => {
+          mark([heading(part.id) || part]);
+          if (!narrow()) settle(part);
+        });
+      }, 50);
+    },
+    show: () =>
+      look(0, (part) => {
+        scroll(part, true);
+        const node = heading(part.id) || part;
+        node.tabIndex = -1; // the keyboard and the screen reader go along
+        node.focus({ preventScroll: true });
+      }),
   };
 };

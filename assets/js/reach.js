@@ -20,6 +20,28 @@ decodescope.views.skip = (root, send, options) => {
   };
 };
 
+// On a narrow screen all stands in one column: a button that stays in sight leads up again, once what it leads to is out of it.
+decodescope.views.way = (root, send, options) => {
+  const { make, attribute } = decodescope;
+  const button = root.appendChild(make("button", "way", options.label));
+  button.type = "button";
+  let target = null;
+  button.addEventListener("click", () => {
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    target.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
+    const place = [...target.querySelectorAll("[aria-current], h2")].find((node) => node.checkVisibility());
+    place?.focus({ preventScroll: true });
+  });
+  return {
+    rename: (label) => (button.textContent = label),
+    update({ to }) {
+      if (target) return;
+      target = document.getElementById(to);
+      new IntersectionObserver(([{ isIntersecting }]) => attribute(button, "hidden", isIntersecting)).observe(target);
+    },
+  };
+};
+
 // Gradio's folds are buttons that do not say whether they are open; and a button that comes late, with a tab that is shown for
 // the first time, does not know yet whether it is hidden.
 (() => {
@@ -94,3 +116,10 @@ decodescope.views.heard = (root, send, options) => {
     },
   };
 };
+
+// A panel's button may ask for seconds of work: it says so until the answer is there.
+(() => {
+  const buttons = ".tools > button[id^=ask-]";
+  document.addEventListener("click", (event) => event.target.closest(buttons)?.setAttribute("aria-busy", "true"));
+  decodescope.answered = (id) => document.getElementById(id)?.removeAttribute("aria-busy");
+})();

@@ -16,6 +16,7 @@ decodescope.table = (root, send, label, height) => {
   if (height) box.style.maxHeight = `${height}px`;
   box.append(table);
   root.replaceChildren(caption, box);
+  let explained = null; // the fold that explains the heads, once there is one that needs it
   let columns = [];
   let keys = null;
   let shape = "";
@@ -45,6 +46,32 @@ decodescope.table = (root, send, label, height) => {
     },
     (node, cells) => cells.forEach((cell, index) => fill(node.cells[index], cell)),
   );
+  head.addEventListener("click", (event) => {
+    if (event.target.title && explained) explained.open = true;
+  });
+
+  // What a pointer finds over a head, for fingers and keys. Its lines are made once somebody wants them.
+  function explain(title) {
+    if (title && !explained) {
+      explained = root.appendChild(make("details", "explained"));
+      explained.append(make("summary"), make("dl"));
+      explained.addEventListener("toggle", tellHeads);
+    }
+    if (!explained) return;
+    explained.hidden = !title;
+    explained.firstChild.textContent = title;
+    tellHeads();
+  }
+  function tellHeads() {
+    if (!explained.open) return;
+    const lines = columns.filter(([, , help]) => help).map(([text, , help]) => {
+      const line = make("div");
+      line.append(make("dt", "", text), make("dd", "", help));
+      return line;
+    });
+    explained.lastChild.replaceChildren(...lines);
+  }
+
   const marked = current(box);
   const choose = (node) => keys && send({ row: rows.nodes.indexOf(node), key: keys[rows.nodes.indexOf(node)] });
   const settle = roving(box, "tbody tr", () => (keys ? rows.nodes : []), choose);
@@ -66,9 +93,11 @@ decodescope.table = (root, send, label, height) => {
     rename,
     update(value) {
       const next = Array.from(value.columns).join();
-      if (next !== shape) rows.reset();
+      const anew = next !== shape;
+      if (anew) rows.reset();
       shape = next;
       columns = unpack(value.columns);
+      if (anew) explain(value.help);
       keys = value.keys && unpack(value.keys);
       caption.textContent = value.caption;
       caption.hidden = !value.caption;

@@ -21,7 +21,7 @@ __all__ = ["ASKS", "LOOKS_UP", "STATION", "build", "render", "stations", "unavai
 STATION = "lens"
 LOOKS_UP = True
 ASKS = ("lens_map",)
-LEAST_WIDTH = 440
+LEAST_WIDTH = 340
 
 
 def stations(view: View) -> list[Station]:

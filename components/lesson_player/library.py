@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from components.compose import TOOLS
-from components.lesson_player.places import PANEL_OF
+from components.lesson_player.places import parts
 from engine.claims_on_record import find_on_record
 from engine.lessons import FOLDER, Lesson, LessonError, Shelf, lesson_files, read_lesson
 from engine.record import Record, record_from_bytes
@@ -49,7 +49,7 @@ class Library:
 
 def read(file: Path, models: Collection[str]) -> Lesson:
     """One lesson, on one of these models, of the panels and tools that this program has. Raises `LessonError`."""
-    return read_lesson(file, panels=tuple(PANEL_OF), models=models, tools=TOOLS)
+    return read_lesson(file, panels=parts(), models=models, tools=TOOLS)
 
 
 def read_library(models: Collection[str], folder: Path | None = None) -> Library:

@@ -1,5 +1,8 @@
 """The names under which a note may call a panel: the panel's own, and those of its stations on the rail."""
 
+from functools import cache
+
+from components.export.layout import layouts, widget_ids
 from components.panel import Panel
 from components.panels import PANELS
 from components.residual import panel as residual
@@ -30,3 +33,16 @@ def station_of(name: str) -> str:
 def buttons(panel: Panel) -> tuple[str, ...]:
     """The buttons of a panel that a note may press."""
     return tuple(name for name in getattr(panel, "ASKS", ()) if name not in NOT_PRESSED)
+
+
+@cache
+def parts() -> dict[str, list[str]]:
+    """The parts that a note may point at, by each name of their panel: what the panel shows, from its top.
+
+    What is folded away, at the end of a panel, is none of them.
+    """
+    found = {
+        station: widget_ids([part for part in one["parts"] if "fold" not in part])
+        for station, one in layouts(PANELS).items()
+    }
+    return {name: found[panel.STATION] for name, panel in PANEL_OF.items()}

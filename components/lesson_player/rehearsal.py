@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from components.lesson_player.places import PANEL_OF, buttons, station_of
+from components.lesson_player.places import PANEL_OF, buttons, parts, station_of
 from components.lesson_player.scene import cursor
 from components.panel import View
 from components.visit import Visit
@@ -20,7 +20,7 @@ class Stage(Protocol):
 def rehearse(desk: Stage, trace: Trace, note: Note) -> list[Any]:
     """The values that the note's panel draws on a trace that `stood` gave; the desk shows that trace.
 
-    Raises `LessonError` where the panel has nothing to show, or a button is not one of it.
+    Raises `LessonError` where the panel or its part has nothing to show, or a button is not one of it.
     """
     panel = PANEL_OF[note.panel]
     visit = Visit("lesson", station=station_of(note.panel), cursor=cursor(trace, note.cursor))
@@ -36,4 +36,8 @@ def rehearse(desk: Stage, trace: Trace, note: Note) -> list[Any]:
     if reason:
         raise LessonError(f"panel: {panel.STATION} has nothing to show here: {reason}")
     drawn: list[Any] = panel.render(view)
+    if note.part is not None:
+        shown = [name for name, value in zip(parts()[note.panel], drawn, strict=False) if value is not None]
+        if note.part not in shown:
+            raise LessonError(f"part: {note.part} is not there just now; what is: {', '.join(shown)}")
     return drawn

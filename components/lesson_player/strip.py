@@ -68,6 +68,8 @@ def _note(visit: Visit, reading: Reading, lesson: Lesson, alone: bool) -> dict[s
         "key": f"{lesson.language}/{lesson.id}/{number}",
         "title": lesson.written.title,
         "where": say.text("where", number=number + 1, count=len(notes)),
+        "part": note.part or "",
+        "point": say.text("point"),
         "look": _paragraphs(note.look, values),
         "question_label": say.text("question"),
         "question": _paragraphs(note.question or "", values),

@@ -28,9 +28,11 @@ def build() -> tuple[gr.Button, gr.HTML]:
 
 def wire(
     button: gr.Button, said: gr.HTML, link: Link, asked: Sequence[gr.components.Component | gr.State],
-    form: Sequence[str], **options: Any,
+    form: Sequence[str], feed: gr.HTML, redraw: Callable[[Visit], dict[str, Any]], **options: Any,
 ) -> None:  # fmt: skip
-    """`asked` are the visit, the message and the controls of the form, whose names are `form`."""
+    """`asked` are the visit, the message and the controls of the form, whose names are `form`. Where no link could be
+    made the page is shown anew: its session may have been put away, and another opened.
+    """
 
     def make(visit: Visit, message: str, *values: Any) -> dict[str, Any]:
         link(visit, message, dict(zip(form, values, strict=True)))
@@ -44,7 +46,10 @@ def wire(
             "problem": problem,
         }
 
-    button.click(make, list(asked), said, **options)
+    def shown(visit: Visit) -> Any:
+        return gr.skip() if visit.shared else redraw(visit)
+
+    button.click(make, list(asked), said, **options).then(shown, asked[0], feed, **options)
 
 
 def text_in_address(request: gr.Request) -> str:

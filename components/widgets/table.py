@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
+from components.copy import words
 from components.widgets import host
 
 Tone = Literal[
@@ -25,7 +26,8 @@ Tone = Literal[
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, alignment, an explanation shown on hover, and whether its texts are set in mono.
+    """A column: its heading, alignment, an explanation, and whether its texts are set in mono. Explanations are
+    shown on hover, and all of them in a fold under the table.
 
     Right-aligned columns are always mono.
     """
@@ -79,6 +81,7 @@ def value(
         "keys": None if key is None else host.items(key),
         "selected": selected,
         "caption": caption,
+        "help": words("page").text("columns") if any(one.help for one in columns) else "",
     }
 
 

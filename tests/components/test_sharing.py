@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from components.compose import form_values
-from components.copy import DEFAULT, speak
+from components.copy import DEFAULT, speak, words
 from components.desk import Desk
 from components.page import Page
+from components.sharing import button
 from components.sharing.button import text_in_address
 from components.sharing.contents import contents
 from components.transcript_strip import conversation
@@ -171,6 +172,22 @@ def test_a_link_holds_the_settings_and_the_message_as_they_stand(desk: Desk, vis
     assert further.experiment.follow_ups == ("and then",)
     assert further.step is None
     assert trace(desk, visit).experiment.follow_ups == ()
+
+
+def test_a_link_of_a_session_that_was_put_away_shows_the_one_that_was_opened_anew(
+    desk: Desk, visit: Visit, page: Page
+) -> None:
+    ours = [one.fn for one in page.blocks.fns.values() if getattr(one.fn, "__module__", "") == button.__name__]
+    make, redraw = ours
+    values = [form(desk)[name] for name in page.form]
+    run(desk, visit)
+    assert make(visit, "", *values)["text"] == visit.shared != ""
+    assert "first" not in redraw(visit)  # nothing has changed
+    desk.runtime.close(visit.session_id)
+    sent = make(visit, "", *values)
+    assert (sent["text"], sent["problem"]) == ("", words("page").text("session_gone"))
+    assert trace(desk, visit).steps(0) == ()
+    assert "timeline" in redraw(visit)["first"]
 
 
 def test_a_link_holds_nothing_that_came_of_the_run(desk: Desk, visit: Visit) -> None:

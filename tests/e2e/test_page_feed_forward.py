@@ -27,7 +27,7 @@ def test_the_memory_the_parts_and_the_batch(visit: OpenApp) -> None:
     page.open("feed_forward")
     eventually(lambda: len(page.rows("feed-forward-neurons")) == 12, "the neurons")
     assert page.texts("#feed-forward-notes .strip-label")[0].startswith("Layer 0: ")
-    page.page.locator("#feed-forward-layers summary").click()
+    page.page.locator("#feed-forward-layers .numbers > summary").click()
     page.page.locator("#feed-forward-layers tbody tr").nth(27).click()
     eventually(lambda: page.rows("feed-forward-neurons")[0][0] == "1392", "layer 27")
     assert page.texts("#feed-forward-notes .strip-label")[0] == "Layer 27: 12 of 1,536 neurons carry half of the push"

@@ -21,6 +21,15 @@ def replayed():
         yield address
 
 
+#: Whether a part of the panel is marked, and its beginning is seen under the note.
+IN_SIGHT = """(id) => {
+  const place = document.getElementById(`${id}-heading`) || document.getElementById(id);
+  const note = document.querySelector("#lesson .lesson").getBoundingClientRect();
+  const { top } = place.getBoundingClientRect();
+  return place.hasAttribute("data-pointed") && top >= note.bottom && top < window.innerHeight - 100;
+}"""
+
+
 class Student:
     """Someone who plays lessons; every wait is for what must come."""
 
@@ -49,6 +58,8 @@ class Student:
         eventually(lambda: body.is_visible() and body.bounding_box()["height"] > 60, f"{lesson.name}: {note.panel}")
         eventually(lambda: body.locator(".ds-widget > div:not([hidden])").count(), "something drawn in the panel")
         assert self.page.locator("#lesson .lesson-note [data-do=here]").is_hidden()
+        if note.part and self.page.viewport_size["width"] > 900:
+            eventually(lambda: self.page.evaluate(IN_SIGHT, note.part), f"{lesson.name}: {note.part} in sight")
 
 
 @pytest.mark.parametrize("language", LOCALES)
@@ -99,3 +110,13 @@ def test_on_a_phone_the_note_stands_above_its_panel_and_the_conversation_below(
     assert tops == sorted(tops)
     assert 0 <= tops[0] < 60
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    top = "document.getElementById('lens-ranks-heading').getBoundingClientRect().top"
+    assert page.evaluate(top) > 300
+    page.locator("#lesson .lesson-point").focus()
+    page.keyboard.press("Enter")
+    eventually(lambda: 0 <= page.evaluate(top) < 40, "the part at the top of the screen")
+    assert page.evaluate("document.activeElement.id") == "lens-ranks-heading"
+    page.click("#way-note .way")
+    eventually(lambda: 0 <= page.locator("#lesson").bounding_box()["y"] < 60, "the note")
+    assert page.evaluate("document.activeElement.textContent") == lesson.written.title
+    assert page.locator("#way-note .way").is_hidden()

@@ -136,3 +136,51 @@ def test_new_words_are_said_once_they_are_all_there(visit: OpenApp) -> None:
     page.run()
     answer = page.texts("#conversation .strip")[-1]
     eventually(lambda: page.texts("#heard [role=status]") == [answer], "the words of the answer")
+
+
+def test_the_way_up_stays_in_sight_on_a_phone_and_leads_to_the_open_station(visit: OpenApp) -> None:
+    page = visit(width=390, height=844)
+    page.open("tokens")
+    page.page.wait_for_selector("#tokens-table td")
+    page.page.evaluate("window.scrollTo(0, 0)")
+    page.page.wait_for_selector("#way-rail .way", state="hidden")
+    for end in (False, True):
+        page.page.evaluate("(end) => document.querySelector(end ? '#status' : '#tokens-table').scrollIntoView()", end)
+        page.page.wait_for_selector("#way-rail .way", state="visible")
+        box = page.page.locator("#way-rail .way").bounding_box()
+        assert 0 < box["y"] < 844 - box["height"] and box["height"] >= 32
+    assert page.page.locator("#way-note").is_hidden()  # no lesson is open
+    page.page.focus("#way-rail .way")
+    page.page.keyboard.press("Enter")
+    eventually(lambda: 0 <= page.page.locator("#rail").bounding_box()["y"] < 200, "the rail")
+    assert page.page.evaluate("document.activeElement.dataset.id") == "tokens"
+
+
+def test_heads_of_tables_are_explained_to_keys_and_fingers(visit: OpenApp) -> None:
+    page = visit()
+    page.open("tokens")
+    page.page.wait_for_selector("#tokens-table td")
+    heads = page.page.locator("#tokens-table th[title]")
+    told = [(head.inner_text(), head.get_attribute("title")) for head in heads.all()]
+    assert len(told) > 1
+    assert page.texts("#tokens-table .explained dt") == []  # made once somebody wants them
+    page.page.focus("#tokens-table .explained summary")
+    page.page.keyboard.press("Enter")
+    eventually(lambda: page.texts("#tokens-table .explained dt") == [head for head, _ in told], "the heads")
+    assert page.texts("#tokens-table .explained dd") == [text for _, text in told]
+    page.page.click('#language label:has-text("中文")')
+    eventually(lambda: page.texts("#tokens-table .explained dd") != [text for _, text in told], "Chinese")
+    page.page.click("#tokens-merges th[title]")
+    eventually(lambda: page.page.locator("#tokens-merges .explained dd").first.is_visible(), "a head, clicked")
+
+
+def test_a_button_that_asks_says_so_until_the_answer_is_there(visit: OpenApp) -> None:
+    page = visit()
+    page.run()
+    page.open("context")
+    page.press("ask-policies")
+    assert page.page.get_attribute("#ask-policies", "aria-busy") == "true"
+    eventually(lambda: page.page.get_attribute("#ask-policies", "aria-busy") is None, "the answer")
+    assert len(page.rows("context-policies")) > 1
+    page.press("ask-policies")  # the same answer again, at once
+    eventually(lambda: page.page.get_attribute("#ask-policies", "aria-busy") is None, "the same answer")

@@ -46,7 +46,7 @@ def test_choices_reach_python(site, browser_page: OpenPage):
     box = page.locator("#attention canvas.heat-cells").bounding_box()
     assert box is not None
     page.locator("#attention canvas.heat-cells").click(position={"x": box["width"] - 2, "y": 2})
-    page.locator("#slope .numbers summary").click()
+    page.locator("#slope .numbers > summary").click()
     page.locator("#slope .numbers tbody tr").nth(2).click()
     eventually(lambda: len(chosen) == 6)
     assert sorted(map(repr, chosen)) == sorted(

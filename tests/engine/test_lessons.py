@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from components.lesson_player.places import parts
 from engine.lessons import FOLDER, TRACES, LessonError, Shelf, lesson_files, read_lesson
 
-MODELS, PANELS = ("smollm2-135m-instruct",), ("lens", "prompt")
+MODELS, PANELS = ("smollm2-135m-instruct",), {"lens": ("lens-rows", "lens-map"), "prompt": ("prompt-strip",)}
 PARIS = (FOLDER / "en" / "paris.yaml").read_text("utf-8")
 
 
@@ -38,9 +39,7 @@ def test_a_lesson_is_read_with_the_defaults_of_an_experiment(tmp_path):
 
 
 def test_the_program_s_own_records_are_in_its_assets():
-    lesson = read_lesson(
-        FOLDER / "en" / "paris.yaml", panels=(*PANELS, "residual", "attention"), models=MODELS, tools=()
-    )
+    lesson = read_lesson(FOLDER / "en" / "paris.yaml", panels=parts(), models=MODELS, tools=())
     assert lesson.record == TRACES / "paris.record.json.gz"
 
 
@@ -55,6 +54,9 @@ CLAIM = {"of": "trace", "at": "facts.layers", "is": 30}
         (written(level="hard"), "level: Input should be 'beginner' or 'deeper', got 'hard'"),
         (written(notes=[]), "notes: Tuple should have at least 1 item"),
         (written(**note(panel="lense")), "note 1: panel: unknown panel 'lense'; known: lens, prompt"),
+        (written(**note(part="map")), "note 1: part: lens has no part 'map'; it has: lens-rows, lens-map"),
+        (written(**note(part="prompt-strip")), "note 1: part: lens has no part 'prompt-strip'"),
+        (written(**note(part="Lens map")), "note 1: part: String should match pattern"),
         (written(**note(cursor={"stepp": 1})), "note 1: cursor.stepp: unknown field"),
         (written(**note(cursor={"step": 1, "position": 2})), "note 1: cursor: give one of step and position, not both"),
         (written(**note(cursor={"layer": -1})), "note 1: cursor.layer: Input should be greater than or equal to 0"),

@@ -1,4 +1,4 @@
-from components.lesson_player.places import NOT_PRESSED, PANEL_OF, buttons, station_of
+from components.lesson_player.places import NOT_PRESSED, PANEL_OF, buttons, parts, station_of
 from components.panels import PANELS
 from tests.components.handmade import make_view
 
@@ -23,3 +23,11 @@ def test_buttons_that_begin_another_run_cannot_be_pressed():
     assert buttons(PANEL_OF["prompt"]) == ()
     every = {name for panel in PANELS for name in getattr(panel, "ASKS", ())}
     assert every >= NOT_PRESSED
+
+
+def test_the_parts_of_a_panel_are_its_widgets_from_the_top_under_each_of_its_names():
+    known = parts()
+    assert known["context"] == ["context-notes", "context-history", "context-policies"]
+    assert known["prompt"] == ["prompt-strip", "prompt-parts", "prompt-compare"]  # and a fold
+    assert known["logits"] == known["draw"] == known["sampling"]
+    assert {name for name, ids in known.items() if not ids} == set()
