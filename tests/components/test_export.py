@@ -11,7 +11,6 @@ import pytest
 
 import app
 from components.copy import FOLDER, LANGUAGES, words, words_in
-from components.export import button
 from components.export.layout import layouts, widget_ids
 from components.export.pieces import SIGNS, Pieces, deflated, pack_columns, read, squeezed, unpack
 from components.export.places import PROMPT_POSITIONS, places
@@ -203,6 +202,7 @@ def test_a_run_too_long_for_a_page_is_refused_before_anything_is_drawn(
 def test_a_record_of_which_no_page_can_be_made_is_told(record: Record) -> None:
     desk, visit = replaying(Record(dataclasses.replace(record.trace, events=())))
     page = Page(desk, desk.default, "Tiny")
-    (make,) = [one.fn for one in page.blocks.fns.values() if getattr(one.fn, "__module__", "") == button.__name__]
+    pressed = (page.header.page_button.button._id, "click")
+    (make,) = [one.fn for one in page.blocks.fns.values() if pressed in one.targets]
     *_, (sent, _), _ = make(visit, "")
     assert (sent, visit.notice) == ("", words("record").text("nothing"))
