@@ -4,7 +4,6 @@ The Hub does not read it. From it come the front matter of the README (`engine.s
 Space (`engine.space.requirements`) and the calls that make one (`engine.space.deploy`).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from engine.catalog import Catalog, EmbeddedSource, Entry, HubSource
 from engine.settings import Settings
+from engine.space.secrecy import holds_secret, is_secret_variable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,9 +24,6 @@ Scalar = bool | int | float | str
 
 #: Before the name of each field of `Settings` that the environment sets.
 PREFIX = "DECODESCOPE_"
-
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|_KEY|^KEY")
-_TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}")
 
 
 class SpaceError(RuntimeError):
@@ -70,7 +67,7 @@ class Spacefile(BaseModel):
     @classmethod
     def _they_are_public(cls, variables: dict[str, str]) -> dict[str, str]:
         for name, value in variables.items():
-            if _SECRET.search(name) or _TOKEN.search(value):
+            if is_secret_variable(name) or holds_secret(value.encode()):
                 raise ValueError(f"{name} looks like a secret: variables are public; name it under `secrets`")
             if name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in {f.name for f in fields(Settings)}:
                 raise ValueError(f"{name} is a setting of the app: put it under `settings`")
