@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.compose import answered, compose, form_values, transcript
 from components.copy import words
@@ -16,9 +16,6 @@ from engine.playback import NotRecorded, Playback, WithoutModel, same_model
 from engine.record import Record
 from engine.refusals import Refused, SessionGone
 from engine.trace import Trace
-
-if TYPE_CHECKING:
-    pass
 
 #: Seconds between two tokens while Run walks through a record.
 PACE = 0.12
