@@ -12,7 +12,7 @@ import pytest
 import app
 from components.copy import FOLDER, LANGUAGES, words, words_in
 from components.export.layout import layouts, widget_ids
-from components.export.pieces import SIGNS, Pieces, deflated, pack_columns, read, squeezed, unpack
+from components.export.pieces import SIGNS, Pieces, deflated, pack_columns, squeezed
 from components.export.places import PROMPT_POSITIONS, places
 from components.export.recorded import heads, html_page
 from components.export.shots import ASKED, TYPED
@@ -23,7 +23,7 @@ from components.widgets.host import items
 from engine.record import Answered, Record, record_to_bytes
 from engine.refusals import Refused
 from engine.trace import Event, Rendered
-from tests.components.exported import HOSTILE, Exported, hostile_record, view_of
+from tests.components.exported import HOSTILE, Exported, hostile_record, read, unpack, view_of
 from tests.components.handmade import make_rendered, make_step, make_trace, make_view
 from tests.components.replays import replaying
 

@@ -11,7 +11,6 @@ from components.model.parameters import parameters_value
 from components.model.parts import ORDER, areas_figure, parts_value, share_text, where_note
 from components.panel import Recorded
 from components.units import bytes_text
-from components.widgets.chart_host import read_figure
 from components.widgets.host import read
 from engine.answers.memory import Memory, Need
 from engine.answers.model import Model
@@ -20,7 +19,7 @@ from engine.playback import NotRecorded
 from engine.probes.model import PARTS, measure
 from tests.components.handmade import make_facts, make_view
 from tests.components.looking import cells, look, notes
-from tests.components.reading import station
+from tests.components.reading import read_figure, station
 from tests.engine.models import CONFIGS, tiny
 
 
