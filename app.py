@@ -239,6 +239,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     blocks.block_thread()
+    if not flags.replay:
+        runtime.result().shut_down()  # a forward under way ends by itself, not with the interpreter
     return 0
 
 
