@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from components.compose import answered, compose, form_values, transcript
-from components.copy import words
+from components.compose import answered, compose, for_other_model, form_values, transcript
+from components.copy import sentences, words
 from components.desk_part import DeskPart
 from components.panel import Recorded, View
 from components.telling import told
@@ -79,15 +79,19 @@ class Player(DeskPart):
         """Leave the record: its experiment begins anew on the loaded model."""
         if visit.playing is None:
             return
-        asked = visit.playing.playback.record.trace.experiment.model_dump()
-        loaded = self.runtime.facts_of(visit.session_id)
-        other = asked["model"] != loaded.model_id
-        if other:  # a token's id says nothing in another vocabulary
-            asked |= {"forced": (), "sampling": asked["sampling"] | {"suppress_tokens": ()}}
-        self._start(visit, self.runtime.parse(asked | {"model": loaded.model_id}))
-        visit.refill = True
-        if other:
-            visit.notice = words("record").text("other_model", recorded=asked["model"], loaded=loaded.title)
+        record, loaded = visit.playing.playback.record, self.runtime.facts_of(visit.session_id)
+        recorded = record.trace.experiment
+        if recorded.model == loaded.model_id:
+            self._start(visit, self.runtime.parse(recorded.model_dump()))
+            visit.refill = True
+            return
+        asked = self.runtime.parse(for_other_model(recorded, loaded, record.facts))
+        self._start(visit, asked)
+        visit.refill, say = True, words("record")
+        visit.notice = sentences(
+            say.text("other_model", recorded=recorded.model, loaded=loaded.title),
+            say.text("bare_question") if recorded.messages is not None and asked.messages is None else None,
+        )
 
     def played(self, visit: Visit, playing: Playing) -> View:
         """What the page may show of a record."""
