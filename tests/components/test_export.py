@@ -67,7 +67,7 @@ def test_the_layout_is_that_of_the_page() -> None:
     known = {name for layout in found.values() for name in widget_ids(layout["parts"])}
     for panel in PANELS:
         assert len(widget_ids(found[panel.STATION]["parts"])) == len(panel.build())
-    asks = {name for panel in PANELS for name in getattr(panel, "ASKS", ())}
+    asks = {name for panel in PANELS for name in panel.CONTROLS.asks}
     assert set(ASKED) <= asks
     assert {widget for mine in ASKED.values() for widget in mine} | TYPED <= known
     assert found["prompt"]["parts"][-1]["fold"]
