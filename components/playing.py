@@ -113,11 +113,11 @@ class Player(DeskPart):
         except NotRecorded as missing:
             if self._made_here(visit, playing):
                 try:
-                    return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
+                    return self.runtime.probe(visit.session_id, name, given=playing.trace, **arguments)
                 except SessionGone:  # while the record was looked at; any other session will do
                     self.reopen(visit)
                 if self._made_here(visit, playing):
-                    return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
+                    return self.runtime.probe(visit.session_id, name, given=playing.trace, **arguments)
             key = "later" if missing.later else "not_recorded"
             raise Refused(words("record").text(key, probe=name)) from None
 

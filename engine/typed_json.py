@@ -85,9 +85,9 @@ class TypedJson(ABC):
             if not any(type(value) is type(known) and value == known for known in inner):
                 raise unlike(path, f"one of {', '.join(map(repr, inner))}", value)
             return value
-        return self._plain(kind, value, path)
+        return self._simple(kind, value, path)
 
-    def _plain(self, kind: Any, value: Any, path: str) -> Any:
+    def _simple(self, kind: Any, value: Any, path: str) -> Any:
         if kind is Any:
             return self._anything(value, path, ANY_DEPTH)
         if kind is bytes:

@@ -7,7 +7,7 @@ import gradio as gr
 
 from components import download
 from components.copy import words
-from components.export.recorded import html_page
+from components.export.of_record import html_page
 from components.record_menu import RecordMenu, Records
 from components.telling import say_to, telling
 from components.units import bytes_text

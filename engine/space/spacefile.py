@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from engine.catalog import Catalog, EmbeddedSource, Entry, HubSource
 from engine.settings import Settings
 from engine.space.secrecy import holds_secret, is_secret_variable
+from engine.values import Value
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,10 +31,8 @@ class SpaceError(RuntimeError):
     """A Space cannot be described or made so. The message says why and what to do."""
 
 
-class Spacefile(BaseModel):
+class Spacefile(Value):
     """The file's keys. Unknown ones are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: Annotated[str, Field(min_length=1, max_length=60)]
     emoji: Annotated[str, Field(min_length=1, max_length=8)]
@@ -48,9 +47,9 @@ class Spacefile(BaseModel):
     python_version: Annotated[str, Field(pattern=r"^3\.\d+(\.\d+)?$")]
     app_file: str
     hardware: str
-    preload: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = {}
-    settings: dict[str, Scalar] = {}
-    variables: dict[Name, str] = {}
+    preload: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default={})
+    settings: dict[str, Scalar] = Field(default={})
+    variables: dict[Name, str] = Field(default={})
     secrets: tuple[Name, ...] = ()
 
     @field_validator("settings")

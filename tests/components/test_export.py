@@ -12,9 +12,9 @@ import pytest
 import app
 from components.copy import FOLDER, LANGUAGES, words, words_in
 from components.export.layout import layouts, widget_ids
+from components.export.of_record import heads, html_page
 from components.export.pieces import SIGNS, Pieces, deflated, pack_columns, squeezed
 from components.export.places import PROMPT_POSITIONS, places
-from components.export.recorded import heads, html_page
 from components.export.shots import ASKED, TYPED
 from components.page import Page
 from components.panels import PANELS

@@ -1,6 +1,6 @@
-"""A trace that comes from outside: read, checked, and made a conversation again without drawing anything.
+"""A trace that is given from outside: read, checked, and made a conversation again without drawing anything.
 
-What a probe needs of a trace are its ids. They are fed to the model as they stand; the rest of the record is kept.
+What a probe needs of a trace are its ids. They are fed to the model as they stand; the rest of it is kept.
 """
 
 from collections.abc import Collection

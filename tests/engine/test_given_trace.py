@@ -8,9 +8,9 @@ import pytest
 
 from engine.asking import answer
 from engine.experiment import ExperimentError
+from engine.given_trace import is_trace, parse_trace, replayed
 from engine.probe_json import encode
 from engine.probes.table import PROBES
-from engine.recorded import is_trace, parse_trace, replayed
 from engine.trace_json import trace_to_json
 from tests.engine.models import CONTEXT, ROWS, tiny
 from tests.engine.probes.test_inside import ended
