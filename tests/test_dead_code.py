@@ -1,5 +1,5 @@
-"""What only tests use is no part of the program: each public function, class and method has a user in it, and each
-class of the style sheets something that bears it.
+"""What only tests use is no part of the program: each public function, class, constant and method has a user in it, and
+each class of the style sheets something that bears it.
 """
 
 import ast
@@ -14,8 +14,18 @@ FILES += [path for folder in ("engine", "components") for path in sorted((ROOT /
 Definition = ast.FunctionDef | ast.ClassDef
 
 
-def public(body: list[ast.stmt]) -> Iterator[Definition]:
-    return (node for node in body if isinstance(node, Definition) and not node.name.startswith("_"))
+def defined(body: list[ast.stmt]) -> Iterator[str]:
+    """Functions and classes, and constants in capitals."""
+    for node in body:
+        if isinstance(node, Definition):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                yield from (part.id for part in ast.walk(target) if isinstance(part, ast.Name) and part.id.isupper())
+
+
+def public(body: list[ast.stmt]) -> Iterator[str]:
+    return (name for name in defined(body) if not name.startswith("_"))
 
 
 class Uses:
@@ -27,7 +37,7 @@ class Uses:
         self.attributes: set[str] = set()  # names behind a dot, and those that stand in a text, such as an intent's
 
     def read(self, module: str, tree: ast.Module) -> None:
-        known = {node.name: f"{module}.{node.name}" for node in tree.body if isinstance(node, Definition)}
+        known = {name: f"{module}.{name}" for name in defined(tree.body)}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
@@ -40,7 +50,7 @@ class Uses:
                 if isinstance(node, ast.Attribute):
                     self.attributes.add(node.attr)
                     self.qualified.add(f"{known.get(ast.unparse(node.value), ast.unparse(node.value))}.{node.attr}")
-                elif isinstance(node, ast.Name) and known.get(node.id, own) != own:
+                elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and known.get(node.id, own) != own:
                     self.qualified.add(known[node.id])
                     if id(node) not in before_a_dot:
                         self.handed_on.add(known[node.id])
@@ -58,25 +68,24 @@ for module, tree in TREES.items():
     USES.read(module, tree)
 
 
-def test_every_function_and_class_has_a_user_in_the_program() -> None:
+def test_every_function_class_and_constant_has_a_user_in_the_program() -> None:
     unused = [
-        f"{module}.{node.name}"
+        f"{module}.{name}"
         for module, tree in TREES.items()
-        for node in public(tree.body)
-        if f"{module}.{node.name}" not in USES.qualified
-        and not (module in USES.handed_on and node.name in USES.attributes)
+        for name in public(tree.body)
+        if f"{module}.{name}" not in USES.qualified and not (module in USES.handed_on and name in USES.attributes)
     ]
     assert unused == []
 
 
 def test_every_method_has_a_user_in_the_program() -> None:
     unused = [
-        f"{module}.{owner.name}.{node.name}"
+        f"{module}.{owner.name}.{name}"
         for module, tree in TREES.items()
         for owner in tree.body
         if isinstance(owner, ast.ClassDef)
-        for node in public(owner.body)
-        if node.name not in USES.attributes
+        for name in public(owner.body)
+        if name not in USES.attributes
     ]
     assert unused == []
 
