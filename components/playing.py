@@ -87,7 +87,8 @@ class Player(DeskPart):
             return
         asked = self.runtime.parse(for_other_model(recorded, loaded, record.facts))
         self._start(visit, asked)
-        visit.refill, say = True, words("record")
+        visit.refill = True
+        say = words("record")
         visit.notice = sentences(
             say.text("other_model", recorded=recorded.model, loaded=loaded.title),
             say.text("bare_question") if recorded.messages is not None and asked.messages is None else None,
