@@ -24,7 +24,7 @@ from components.body_limit import BodyLimit
 from components.clients import Clients, client_of
 from components.copy import DEFAULT, LANGUAGES
 from components.desk import Desk
-from components.export.recorded import html_page
+from components.export.of_record import html_page
 from components.lesson_player.library import Library, read_library
 from components.page import Page
 from components.theme import theme
@@ -239,6 +239,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     blocks.block_thread()
+    if not flags.replay:
+        runtime.result().shut_down()  # a forward under way ends by itself, not with the interpreter
     return 0
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from benchmarks.decode import in_turn
 from benchmarks.figures import Figure
 from benchmarks.prompts import experiment_of, prompt_of
+from engine.answers.grid import grid_of
 from engine.conversation import Conversation
 from engine.experiment import Experiment
 from engine.model import LoadedModel
-from engine.probes.grid import Grid, grid_of, with_sampling
+from engine.probes.grid import Grid, with_sampling
 from engine.trace import Stepped
 
 CELLS = grid_of([0.3, 0.7, 1.0, 1.3], [1, 2])

@@ -64,7 +64,7 @@ def opened(context: int) -> dict[str, object]:
         visit.station = station
         page.frame(visit)
         peaks[station] = _peak() - rest
-        for probe in getattr(panel, "ASKS", ()):
+        for probe in panel.CONTROLS.asks:
             _a_second_passes()
             desk.ask(visit, probe)
             page.frame(visit)

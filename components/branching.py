@@ -1,22 +1,19 @@
 """Other ways for a conversation: a message edited, a branch gone back to, a grid of settings and one of its cells."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.compare.parting import parting
 from components.compare.sides import unknown
 from components.compose import transcript
 from components.copy import words
 from components.desk_part import DeskPart
-from components.editing import edited, message_to_edit
+from components.editing import message_to_edit
 from components.grid_cells import cell_experiment, overrides, shortened
 from components.playing import live_only
 from components.telling import telling, told
 from components.visit import Visit
 from engine.refusals import Refused
-
-if TYPE_CHECKING:
-    pass
 
 
 class Branching(DeskPart):
@@ -34,9 +31,11 @@ class Branching(DeskPart):
     @told
     def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """The conversation up to the edited message, with its new text; the old one is kept as a branch."""
-        if visit.editing is not None:
-            messages = edited(self.view(visit), visit.editing, message)
-            self._start(visit, self._experiment(visit, form, messages), branch=True)
+        if visit.editing is None:
+            return
+        if not message.strip():
+            raise Refused(words("page").text("edit_empty"))
+        self._go_on(visit, message, form)
 
     def grid(self, visit: Visit, temperatures: str, seeds: str, form: dict[str, Any]) -> Iterator[None]:
         """The newest question under every temperature with every seed; yields as it comes."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from components.compose import compose, first_question
+from components.compose import compose, first_question, uses_template
 from components.copy import speak, words
 from components.desk_part import DeskPart
 from components.telling import telling
@@ -64,9 +64,8 @@ class Choosing(DeskPart):
             if pending is not None and pending.experiment.model == model_id:
                 self.open_link(visit, pending)
                 return
-            # A model without a chat template is given the bare question; one that has one gets its template back.
             before = self.runtime.facts_of(visit.session_id)
-            template = facts.chat_template is not None and (form["use_template"] or before.chat_template is None)
+            template = uses_template(facts, before, asked=form["use_template"])
             asked = [{"role": "user", "content": first_question(self._trace(visit).experiment)}]
             composed = compose(form | {"use_template": template}, model=model_id, messages=asked)
             experiment = self.runtime.parse(composed)

@@ -5,6 +5,7 @@ from typing import Any
 
 from engine.dialogue import messages_of
 from engine.experiment import Experiment
+from engine.facts import ModelFacts
 from engine.trace import Trace
 
 #: What a field shows for a cut that is off. A number field without a value says 0 once it is on the page.
@@ -136,10 +137,35 @@ def transcript(trace: Trace) -> list[dict[str, str]]:
 
 def as_raw_prompt(trace: Trace) -> dict[str, Any]:
     """The newest question as a raw prompt, with the same settings, and no more tokens than a glance needs."""
-    data = trace.experiment.model_dump(exclude={"messages", "follow_ups", "forced", "tools"})
-    data["prompt"] = transcript(trace)[-1]["content"]
+    data = _raw(trace.experiment, transcript(trace)[-1]["content"])
     data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], RAW_TOKENS)
     return data
+
+
+def uses_template(now: ModelFacts, before: ModelFacts, *, asked: bool) -> bool:
+    """Whether what ran on the model before is put into a template on this one: a model without one is given the bare
+    question; one that has one gets its template back.
+    """
+    return now.chat_template is not None and (asked or before.chat_template is None)
+
+
+def for_other_model(experiment: Experiment, now: ModelFacts, before: ModelFacts) -> dict[str, Any]:
+    """The experiment for another model than it ran on: without token ids, which say nothing in another vocabulary."""
+    chat, question = experiment.messages is not None, first_question(experiment)
+    template = uses_template(now, before, asked=chat)
+    data = _raw(experiment, question) if chat and not template else experiment.model_dump()
+    if template and not chat:
+        data |= {"messages": [{"role": "user", "content": question}], "prompt": None}
+    sampling = data["sampling"] | {"suppress_tokens": ()}
+    return data | {"model": now.model_id, "forced": (), "sampling": sampling}
+
+
+def _raw(experiment: Experiment, question: str) -> dict[str, Any]:
+    """The experiment with a raw prompt, and without what needs messages."""
+    data = experiment.model_dump(exclude={"messages", "follow_ups", "forced", "tools"})
+    if data["context"]["strategy"] not in ("none", "sliding_window"):
+        del data["context"]
+    return data | {"prompt": question}
 
 
 def answered(trace: Trace) -> list[dict[str, str]]:

@@ -25,8 +25,6 @@ def message_to_edit(view: View) -> tuple[int, str]:
 def edited(view: View, index: int, text: str) -> list[dict[str, Any]]:
     """The messages up to `index`, which has a new text; what came after it is left out."""
     assert view.trace is not None
-    if not text.strip():
-        raise Refused(words("page").text("edit_empty"))
     messages = transcript(view.trace)
     if index >= len(messages):
         raise Refused(words("page").text("edit_gone"))

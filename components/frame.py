@@ -62,7 +62,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         "timeline": token_strip.value(timeline(view), selected=selected(view), legend=legend(view)),
         "status": rail.value(recorded_badge(view) + status_stations(view) + checks(view)),
     }
-    idle = getattr(panel, "idle", lambda _: ())(view)
+    idle = panel.CONTROLS.idle(view)
     inside = {f"{panel.STATION}-reason": rail.value([Station("", "", reason)] if reason else [])}
     inside |= {name: value for name, value in drawn.items() if value is not None}
     return host.feed_value(
@@ -73,7 +73,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
             "save-edit": visit.editing is None,
             "run-live": view.recorded is None or alone or in_lesson,
         }
-        | {f"ask-{name}": name in idle for name in getattr(panel, "ASKS", ())}
+        | {f"ask-{name}": idle for name in panel.CONTROLS.asks}
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
         language=visit.language,

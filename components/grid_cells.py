@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from components.copy import words
+from engine.answers.grid import grid_of
 from engine.experiment import Experiment
 from engine.refusals import Refused
 
@@ -19,7 +20,7 @@ def overrides(temperatures: str, seeds: str) -> list[dict[str, Any]]:
         raise Refused(
             words("compare").text("too_many", most=MAX_CELLS, temperatures=len(hot), seeds=len(lots), count=count)
         )
-    return [{"temperature": temperature, "seed": int(seed)} for temperature in hot for seed in lots]
+    return grid_of(hot, [int(seed) for seed in lots])
 
 
 def shortened(experiment: Experiment) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The contract of a panel: what it is given (`View`) and what it must offer (`Panel`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -57,7 +57,7 @@ class View:
     """All a panel may look at. `probe` is None where nothing can be asked.
 
     `results` holds what probes gave about this very run, by the name of the probe: the newest answer of each. A panel
-    that names a probe in its `ASKS` gets a button for it and shows the result once it is here.
+    that names a probe in its `CONTROLS` gets a button for it and shows the result once it is here.
     """
 
     facts: ModelFacts
@@ -105,6 +105,21 @@ class View:
         return self.step or (self.steps[0] if self.steps else None)
 
 
+@dataclass(frozen=True)
+class Controls:
+    """What a panel has above its widgets, for the page to build.
+
+    A button for each probe of `asks`, whose words are "ask_<name>" in the copy; hidden while they are `idle`, with
+    nothing to do just now. A field for text where `looks_up` names a field of the cursor, which gets the text; its
+    words are "look_up" and "look_up_hint". The fields and the button of a grid.
+    """
+
+    asks: tuple[str, ...] = ()
+    idle: Callable[[View], bool] = lambda _: False
+    looks_up: str = ""
+    grid: bool = False
+
+
 class Panel(Protocol):
     """A module under components/ that shows one station of the pipeline, or several neighbours of it.
 
@@ -116,11 +131,7 @@ class Panel(Protocol):
     """
 
     STATION: str  # its id, also the name of its copy file
-    #: Optional `LOOKS_UP = True`: a field for text, whose words are "look_up" and "look_up_hint" in the copy. The text
-    #: goes to the cursor's `query`, or to the field of the cursor that an optional `TYPED` names.
-    #: Optional `ASKS: tuple[str, ...]`: probes run at the press of a button, whose words are "ask_<name>" in the copy.
-    #: Optional `idle(view)`: those of its `ASKS` that have nothing to do just now; their buttons are hidden.
-    #: Optional `GRID = True`: the page adds the fields and the button of a grid.
+    CONTROLS: Controls
 
     def stations(self, view: View) -> list[Station]:
         """Its entries on the rail: id, title, the live result for the selected step, a note under it."""

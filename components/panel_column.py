@@ -27,26 +27,25 @@ class PanelColumn:
                     gr.Markdown(say.intro, elem_classes="panel-intro")
                     rail.build(f"{panel.STATION}-reason", words("page").text("notice"), variant="status", live=True)
                     with gr.Column(elem_id=f"{panel.STATION}-body"):
-                        self._tools(panel)
+                        self._controls(panel)
                         self.parts[panel.STATION] = panel.build()
 
-    def _tools(self, panel: Panel) -> None:
+    def _controls(self, panel: Panel) -> None:
         """The panel's own buttons and, where it looks up tokens, the field for their text."""
-        say = words(panel.STATION)
-        asks, looks_up, grid = (getattr(panel, name, None) for name in ("ASKS", "LOOKS_UP", "GRID"))
-        if not (asks or looks_up or grid):
+        say, controls = words(panel.STATION), panel.CONTROLS
+        if not (controls.asks or controls.looks_up or controls.grid):
             return
         with gr.Row(elem_classes="tools"):
-            for name in asks or ():
+            for name in controls.asks:
                 self.asks.append((gr.Button(say.text(f"ask_{name}"), elem_id=f"ask-{name}", size="sm"), name))
-            if looks_up:
+            if controls.looks_up:
                 typed = gr.Textbox(
                     label=say.text("look_up"),
                     placeholder=say.text("look_up_hint"),
                     elem_id=f"{panel.STATION}-look-up",
                 )
-                self.queries.append((typed, getattr(panel, "TYPED", "query")))
-            if grid:
+                self.queries.append((typed, controls.looks_up))
+            if controls.grid:
                 hot = gr.Textbox(TEMPERATURES, label=say.text("temperatures"), elem_id="grid-temperatures")
                 lots = gr.Textbox(SEEDS, label=say.text("seeds"), elem_id="grid-seeds")
                 self.grids.append((gr.Button(say.text("ask_grid"), elem_id="grid", size="sm"), hot, lots))

@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.compose import answered, compose, form_values, transcript
-from components.copy import words
+from components.compose import answered, compose, for_other_model, form_values, transcript
+from components.copy import sentences, words
 from components.desk_part import DeskPart
 from components.panel import Recorded, View
 from components.telling import told
@@ -16,9 +16,6 @@ from engine.playback import NotRecorded, Playback, WithoutModel, same_model
 from engine.record import Record
 from engine.refusals import Refused, SessionGone
 from engine.trace import Trace
-
-if TYPE_CHECKING:
-    pass
 
 #: Seconds between two tokens while Run walks through a record.
 PACE = 0.12
@@ -82,15 +79,20 @@ class Player(DeskPart):
         """Leave the record: its experiment begins anew on the loaded model."""
         if visit.playing is None:
             return
-        asked = visit.playing.playback.record.trace.experiment.model_dump()
-        loaded = self.runtime.facts_of(visit.session_id)
-        other = asked["model"] != loaded.model_id
-        if other:  # a token's id says nothing in another vocabulary
-            asked |= {"forced": (), "sampling": asked["sampling"] | {"suppress_tokens": ()}}
-        self._start(visit, self.runtime.parse(asked | {"model": loaded.model_id}))
+        record, loaded = visit.playing.playback.record, self.runtime.facts_of(visit.session_id)
+        recorded = record.trace.experiment
+        if recorded.model == loaded.model_id:
+            self._start(visit, self.runtime.parse(recorded.model_dump()))
+            visit.refill = True
+            return
+        asked = self.runtime.parse(for_other_model(recorded, loaded, record.facts))
+        self._start(visit, asked)
         visit.refill = True
-        if other:
-            visit.notice = words("record").text("other_model", recorded=asked["model"], loaded=loaded.title)
+        say = words("record")
+        visit.notice = sentences(
+            say.text("other_model", recorded=recorded.model, loaded=loaded.title),
+            say.text("bare_question") if recorded.messages is not None and asked.messages is None else None,
+        )
 
     def played(self, visit: Visit, playing: Playing) -> View:
         """What the page may show of a record."""
@@ -112,11 +114,11 @@ class Player(DeskPart):
         except NotRecorded as missing:
             if self._made_here(visit, playing):
                 try:
-                    return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
+                    return self.runtime.probe(visit.session_id, name, given=playing.trace, **arguments)
                 except SessionGone:  # while the record was looked at; any other session will do
                     self.reopen(visit)
                 if self._made_here(visit, playing):
-                    return self.runtime.probe(visit.session_id, name, recorded=playing.trace, **arguments)
+                    return self.runtime.probe(visit.session_id, name, given=playing.trace, **arguments)
             key = "later" if missing.later else "not_recorded"
             raise Refused(words("record").text(key, probe=name)) from None
 

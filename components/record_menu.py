@@ -1,12 +1,11 @@
-"""The record menu of the header: save the run to a file, and open one. A file is made and sent without a disk."""
+"""The record menu of the header: save the run to a file, and open one."""
 
-import base64
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import gradio as gr
 
+from components import download
 from components.copy import words
 from components.in_words import in_words
 from components.telling import say_to
@@ -14,19 +13,6 @@ from components.units import bytes_text
 from components.visit import Visit
 from engine.experiment import ExperimentError
 from engine.record import MAX_FILE_BYTES, Record, record_from_bytes, record_to_bytes
-
-#: Hands a file that came as "name\nbase64" to the browser, as if a link to it had been followed.
-DOWNLOAD = """(sent) => {
-  const [name, data] = (sent || "").split("\\n");
-  if (!data) return;
-  const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
-  const link = document.createElement("a");
-  const type = name.endsWith(".html") ? "text/html" : "application/gzip";
-  link.href = URL.createObjectURL(new Blob([bytes], { type }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}"""
 
 
 class Records(Protocol):
@@ -73,19 +59,12 @@ class RecordMenu:
     ) -> None:
         """`show` gives the feed's value, `refill` those of the form, `options` go to the heavy events."""
 
-        def save(now: Visit, steps: str) -> Iterator[list[Any]]:
-            if busy(now):
-                yield ["", show(now)]
-                return
-            try:
-                for record in desk.record(now, steps[:2_000]):
-                    yield ["" if record is None else _file(now, record), show(now)]
-            finally:  # also where the page closes
-                now.keeping = False
-            yield [gr.skip(), show(now)]
+        def save(now: Visit, steps: str) -> Iterator[str]:
+            for record in desk.record(now, steps):
+                yield "" if record is None else _file(now, record)
 
         def opened(now: Visit, data: bytes | None) -> dict[str, Any]:
-            if not busy(now):
+            if not download.busy(now):
                 now.notice = now.said = ""
                 try:
                     desk.play(now, record_from_bytes(data or b""))
@@ -93,24 +72,9 @@ class RecordMenu:
                     now.notice = say_to(now, "record").text("refused", reason=in_words(error))
             return show(now)
 
-        saved = self.save.click(save, [visit, self.steps], [self.sent, feed], **options)
+        download.wire(self.save, save, [visit, self.steps], self.sent, feed, show, **options)
         light = options | {"concurrency_limit": None, "concurrency_id": None}
-        saved.then(None, self.sent, None, js=DOWNLOAD, **light)
         self.open.upload(opened, [visit, self.open], feed, **options).then(refill, visit, form, **light)
-
-
-def sent(extension: str, data: bytes) -> str:
-    """A file as `DOWNLOAD` takes it: its name, told apart by the moment, and its bytes as base64."""
-    moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return f"run-{moment}.{extension}\n{base64.b64encode(data).decode('ascii')}"
-
-
-def busy(visit: Visit) -> bool:
-    """True, and the notice says so, where a run or a record under way must end first."""
-    if visit.running or visit.keeping:
-        visit.notice = say_to(visit, "record").text("one_at_a_time")
-        return True
-    return False
 
 
 def _file(visit: Visit, record: Record) -> str:
@@ -120,4 +84,4 @@ def _file(visit: Visit, record: Record) -> str:
         visit.notice = say.text("too_large", size=len(data), most=MAX_FILE_BYTES)
         return ""
     visit.said = say.text("saved", answers=len(record.answers), size=bytes_text(len(data)))
-    return sent("record.json.gz", data)
+    return download.to_send("record.json.gz", data)

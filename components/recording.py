@@ -10,7 +10,7 @@ from components.telling import telling
 from components.visit import Visit
 from engine.answers.refusal import Refusal
 from engine.experiment import ExperimentError
-from engine.questions import Question, questions, wanted
+from engine.questions import Question, questions, steps_named, wanted
 from engine.record import Answered, Record
 from engine.refusals import Busy, NoGpu, NothingStarted, Refused, SessionGone
 from engine.trace import Event, Trace
@@ -88,7 +88,10 @@ def _questions(visit: Visit, trace: Trace, steps: str) -> tuple[Question, ...]:
     """What was looked at, then what belongs to the named steps; each once."""
     found = {key: (looked.probe, looked.arguments) for key, (_, looked) in list(visit.looked.items())}
     cursor, text = visit.cursor, steps.strip().lower()
-    chosen = None if text == "all" else _numbers(text)
+    try:
+        chosen = None if text == "all" else steps_named(text)
+    except ValueError:
+        raise Refused(words("record").text("steps_wanted")) from None
     count = len(trace.steps(trace.turns - 1)) if chosen is None else len(chosen)
     if count > MAX_STEPS:
         raise Refused(words("record").text("many_steps", most=MAX_STEPS, count=count))
@@ -96,10 +99,3 @@ def _questions(visit: Visit, trace: Trace, steps: str) -> tuple[Question, ...]:
     for name, arguments in questions(trace, inside):
         found.setdefault(Answered(name, arguments, None).key, (name, arguments))
     return tuple(found.values())
-
-
-def _numbers(text: str) -> list[int]:
-    parts = text.replace(",", " ").split()
-    if not all(part.isdecimal() and len(part) < 8 for part in parts):
-        raise Refused(words("record").text("steps_wanted"))
-    return [int(part) for part in parts]

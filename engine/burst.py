@@ -15,10 +15,10 @@ from engine.answers.grid import GridResult
 from engine.conversation import Conversation
 from engine.decode import Turn
 from engine.experiment import Experiment, ExperimentError
+from engine.given_trace import replayed
 from engine.model import LoadedModel
 from engine.probes.grid import Grid
 from engine.probes.table import PROBES
-from engine.recorded import replayed
 from engine.refusals import Refused
 from engine.stages.forward import forward
 from engine.stages.inputs import make_inputs

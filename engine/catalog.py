@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from engine.facts import kv_bytes_per_token
+from engine.values import Value
 
 CATALOG_FILE = Path(__file__).parent.parent / "assets" / "models.yaml"
 
@@ -31,13 +32,7 @@ class NoRoomError(ModelError):
     """Too little memory is free just now; it may fit where another model goes."""
 
 
-class Record(BaseModel):
-    """Base of the catalogue's parts: frozen, no unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class EmbeddedSource(Record):
+class EmbeddedSource(Value):
     """A GGUF file inside a Python package of the package index, told by its SHA-256 (hexadecimal)."""
 
     kind: Literal["embedded"]
@@ -47,7 +42,7 @@ class EmbeddedSource(Record):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class HubSource(Record):
+class HubSource(Value):
     """A model repository of the Hugging Face Hub at one commit."""
 
     kind: Literal["hub"]
@@ -55,14 +50,14 @@ class HubSource(Record):
     revision: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
 
 
-class FolderSource(Record):
+class FolderSource(Value):
     """A folder of this machine that the operator named."""
 
     kind: Literal["folder"]
     folder: Path
 
 
-class RanksSource(Record):
+class RanksSource(Value):
     """Byte-pair ranks inside a Python package that may be installed: a line "base64 rank" for each token.
 
     They cut plain text as the model's own tokenizer does, which splits it by `pattern` first.
@@ -73,7 +68,7 @@ class RanksSource(Record):
     pattern: str
 
 
-class Entry(Record):
+class Entry(Value):
     """One model: its name, its licence, whether its template takes tools, and the sizes of `ModelFacts`."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -105,7 +100,7 @@ class Entry(Record):
         return kv_bytes_per_token(self.layers, self.kv_heads, self.head_dim, itemsize)
 
 
-class Catalog(Record):
+class Catalog(Value):
     """All entries in the order of the file, and the id of the one that is taken where none is asked for."""
 
     default: str

@@ -16,9 +16,9 @@ from engine.stages.detokenizer import Detokenizer, Piece, State
 from engine.stages.forward import Forwarded, forward
 from engine.stages.inputs import Inputs, make_inputs
 from engine.stages.processors import build_chain
-from engine.stages.record import record
 from engine.stages.sampling import draw, greedy
 from engine.stages.snapshots import NoCandidate, Snapshot
+from engine.stages.step_event import step_event
 from engine.stages.stopping import StopRule, first_of
 from engine.stages.vocabulary import vocabulary
 from engine.tools.rounds import Round, mark_ids
@@ -130,7 +130,7 @@ class Turn:
             evidence = {"stage": error.stage, "step": len(self.answer)}
             return (Stopped(self.index, "no_candidate", evidence, self.held_text()),)
         token_id, drawn = self._choose(snapshots, forced)
-        stepped = record(
+        stepped = step_event(
             snapshots,
             self._vocabulary,
             self._loaded.facts.eos_ids,

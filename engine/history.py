@@ -12,8 +12,6 @@ from engine.stages.vocabulary import Vocabulary, vocabulary
 from engine.tools.registry import tools_named
 from engine.trace import Rendered, Trace
 
-__all__ = ["messages_of", "render_turn"]
-
 #: Characters [start, end) of an answer that were single tokens of the model's own.
 Marks = dict[str, list[tuple[int, int]]]
 

@@ -1,34 +1,19 @@
-"""The KV cache: what each layer holds, its bytes measured and by formula, slices, cutting back, common prefixes.
+"""The KV cache: kinds of its layers, bytes measured, slices, cutting back, common prefixes.
 
 The only file that touches cache layers. What a layer can do is asked of the layer, never read off a model's name.
 """
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from transformers import Cache, DynamicCache, PretrainedConfig
 from transformers.cache_utils import DynamicLayer
 
 from engine.cache_layer import SpareLayer
-from engine.facts import LayerKind, ModelFacts
+from engine.facts import LayerKind
 from engine.said import Said, said
 from engine.trace import Shape
-
-
-@dataclass(frozen=True)
-class LayerLedger:
-    """One layer of a cache. Shapes are [batch, kv_heads, positions held, head_dim], None where it holds no K/V."""
-
-    index: int
-    kind: LayerKind
-    keys: Shape | None
-    values: Shape | None
-    dtype: str | None
-    window: int | None  # a sliding layer keeps its last window − 1 positions
-    nbytes: int  # measured: bytes of the tensors
-    formula_nbytes: int  # 2 × kv_heads × head_dim × positions × bytes a number
 
 
 def new_cache(config: PretrainedConfig) -> DynamicCache:
@@ -64,28 +49,6 @@ def _window(layer: object) -> int | None:
 def tokens(cache: Cache) -> int:
     """Positions that the cache has taken in, also where a sliding layer has dropped some again."""
     return int(cache.get_seq_length())
-
-
-def ledger(cache: Cache, facts: ModelFacts) -> tuple[LayerLedger, ...]:
-    """What each layer holds, with its bytes measured beside its bytes by formula."""
-    count = tokens(cache)
-    lines = []
-    for index, layer in enumerate(cache.layers):
-        kind = layer_kind(layer)
-        keys, values = _tensors(layer)
-        lines.append(
-            LayerLedger(
-                index=index,
-                kind=kind,
-                keys=None if keys is None else tuple(keys.shape),
-                values=None if values is None else tuple(values.shape),
-                dtype=None if keys is None else str(keys.dtype).removeprefix("torch."),
-                window=_window(layer) if kind == "sliding" else None,
-                nbytes=sum(tensor.nbytes for tensor in (keys, values) if tensor is not None),
-                formula_nbytes=facts.layer_kv_bytes(kind, count),
-            )
-        )
-    return tuple(lines)
 
 
 def measured_bytes(cache: Cache) -> int:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from engine.catalog import Catalog
 from engine.experiment import Experiment, parse_experiment
 from engine.facts import ModelFacts
+from engine.given_trace import is_trace
 from engine.models_at_hand import ModelsAtHand
-from engine.recorded import is_trace
 from engine.refusals import Refused, SessionGone
 from engine.said import said
 from engine.tools.registry import TOOLS

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 from engine import asking
 from engine.conversation import Conversation
 from engine.experiment import Experiment
+from engine.given_trace import replayed
 from engine.model import LoadedModel
 from engine.prefix_registry import VisitorPrefixes
 from engine.probes.grid import Grid
 from engine.probes.table import PROBES
-from engine.recorded import replayed
 from engine.sessions import Session, Work
 from engine.trace import Trace
 from engine.worker import Serves, Worker

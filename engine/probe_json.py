@@ -1,7 +1,7 @@
-"""What a probe gave as JSON: plain lists and numbers, of a size that is known before.
+"""What a probe gave as JSON, of a size that is known before.
 
-The fields are those of the probe's dataclasses. Arrays are nested lists, bytes of a token are its text and the bytes
-themselves, a number that is not finite is null.
+It has the fields of the probe's dataclasses in plain JSON (`engine.plain_json`), but that the bytes of a token are its
+text and the bytes themselves.
 """
 
 import dataclasses
@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 
 from engine.experiment import ExperimentError
+from engine.plain_json import PlainJson
 from engine.said import said
-from engine.trace_json import to_json
 
 ANSWER_VERSION = 1
+
+
+class AnswerJson(PlainJson):
+    """The format of an answer."""
+
+    def write_bytes(self, value: bytes) -> Any:
+        return {"text": value.decode("utf-8", "replace"), "bytes": list(value)}
+
+
+encode = AnswerJson().encode
 
 
 def answer_to_json(
@@ -43,20 +53,3 @@ def count(value: Any) -> int:
     if isinstance(value, dict | list | tuple):
         return sum(count(item) for item in (value.values() if isinstance(value, dict) else value))
     return 1
-
-
-def encode(value: Any) -> Any:
-    """Plain JSON values. Raises TypeError for a value of another kind than a probe may give."""
-    if isinstance(value, bytes):
-        return {"text": value.decode("utf-8", "replace"), "bytes": list(value)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: encode(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): encode(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
-    if isinstance(value, np.generic):
-        return encode(value.item())
-    if isinstance(value, np.ndarray | str | int | float | None):
-        return to_json(value)
-    raise TypeError(f"a probe gave a {type(value).__name__}, which has no JSON")

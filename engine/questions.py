@@ -61,6 +61,14 @@ def wanted(
     return Wanted(turn, chosen, layers, heads, tuple(probes))
 
 
+def steps_named(text: str) -> list[int]:
+    """The steps that a person named, with commas or spaces between them. Raises ValueError for what is no number."""
+    parts = text.replace(",", " ").split()
+    if not all(part.isdecimal() and len(part) < 8 for part in parts):
+        raise ValueError(f"numbers like 3,5 are wanted, got {text[:60]!r}")
+    return [int(part) for part in parts]
+
+
 def questions(trace: Trace, asked: Wanted) -> tuple[Question, ...]:
     """Every question, the model's own first. The inside of a step is that of the position fed before it."""
     rendered = trace.rendered(asked.turn)

@@ -15,14 +15,14 @@ from typing import Any
 
 from engine.answers.refusal import Refusal
 from engine.answers.table import ANSWERS
-from engine.exact_json import decode, encode
+from engine.exact_json import EXACT
 from engine.experiment import ExperimentError, parse_experiment
 from engine.facts import ModelFacts
 from engine.record_check import check_answer
 from engine.said import Sentence, said
 from engine.trace import Trace
 from engine.trace_check import check_whole
-from engine.trace_json import EVENT_TYPES
+from engine.trace_json import happened, parts_to_json
 
 FORMAT = "decodescope record"
 VERSION = 1
@@ -67,24 +67,19 @@ class Record:
 def question(probe: str, arguments: Mapping[str, Any]) -> str:
     """A probe and its arguments as one text; an argument that is None is the same as one that is not given."""
     given = {name: value for name, value in arguments.items() if value is not None}
-    return f"{probe} {json.dumps(encode(given), sort_keys=True, ensure_ascii=False)}"
+    return f"{probe} {json.dumps(EXACT.encode(given), sort_keys=True, ensure_ascii=False)}"
 
 
 def record_to_bytes(record: Record) -> bytes:
     """The file; the same record gives the same bytes."""
-    trace = record.trace
     data = {
         "format": FORMAT,
         "version": VERSION,
         "made_by": record.made_by,
-        "trace": {
-            "experiment": trace.experiment.model_dump(mode="json"),
-            "facts": encode(trace.facts),
-            "versions": trace.versions,
-            "events": [{"kind": event.kind, **encode(event)} for event in trace.events],
-        },
+        "trace": parts_to_json(record.trace, EXACT),
         "answers": [
-            {"probe": one.probe, "arguments": encode(one.arguments), **_result(one.result)} for one in record.answers
+            {"probe": one.probe, "arguments": EXACT.encode(one.arguments), **_result(one.result)}
+            for one in record.answers
         ],
     }
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -92,7 +87,8 @@ def record_to_bytes(record: Record) -> bytes:
 
 
 def _result(result: Any) -> dict[str, Any]:
-    return {"refused": encode(result.reason)} if isinstance(result, Refusal) else {"result": encode(result)}
+    refused = isinstance(result, Refusal)
+    return {"refused": EXACT.encode(result.reason)} if refused else {"result": EXACT.encode(result)}
 
 
 def record_from_bytes(data: bytes) -> Record:
@@ -104,7 +100,7 @@ def record_from_bytes(data: bytes) -> Record:
         found = str(content.get("version"))[:20]
         raise ExperimentError("version", said("record_version", found=found, known=VERSION))
     _only(content, {"format", "version", "made_by", "trace", "answers"}, "")
-    made_by = decode(str, content["made_by"], "made_by")[:200]
+    made_by = EXACT.decode(str, content["made_by"], "made_by")[:200]
     trace = _trace(content["trace"])
     listed = content["answers"]
     if not isinstance(listed, list) or len(listed) > MAX_ANSWERS:
@@ -160,10 +156,7 @@ def _trace(data: Any) -> Trace:
     if not isinstance(data, dict):
         raise ExperimentError("trace", said("wanted", wanted=said("an_object")))
     _only(data, {"experiment", "facts", "versions", "events"}, "trace")
-    facts = decode(ModelFacts, data["facts"], "trace.facts")
-    events = data["events"]
-    if not isinstance(events, list):
-        raise ExperimentError("trace.events", said("wanted", wanted=said("a_list")))
+    facts = EXACT.decode(ModelFacts, data["facts"], "trace.facts")
     asked = data["experiment"]
     named = asked.get("tools") if isinstance(asked, dict) else None
     # Nothing of a record is run: its model and its tools need not be known here.
@@ -172,20 +165,12 @@ def _trace(data: Any) -> Trace:
         trace = Trace(
             experiment=parse_experiment(asked, models=[facts.model_id], tools=tools),
             facts=facts,
-            versions=decode(dict[str, str], data["versions"], "versions"),
-            events=tuple(_event(event, f"events[{index}]") for index, event in enumerate(events)),
+            **happened(data, EXACT),
         )
         check_whole(trace)
     except ExperimentError as error:
         raise ExperimentError(f"trace.{error.path}".rstrip("."), error.message) from None
     return trace
-
-
-def _event(data: Any, path: str) -> Any:
-    kind = data.get("kind") if isinstance(data, dict) else None
-    if not isinstance(kind, str) or kind not in EVENT_TYPES:
-        raise ExperimentError(path, said("event_kinds", known=", ".join(EVENT_TYPES)))
-    return decode(EVENT_TYPES[kind], {name: item for name, item in data.items() if name != "kind"}, path)
 
 
 def _answered(data: Any, trace: Trace, path: str) -> Answered:
@@ -195,10 +180,10 @@ def _answered(data: Any, trace: Trace, path: str) -> Answered:
     probe = data["probe"]
     if not isinstance(probe, str) or probe not in ANSWERS:
         raise ExperimentError(f"{path}.probe", said("unknown_probe", name=str(probe)[:60], known=", ".join(ANSWERS)))
-    arguments = decode(dict[str, Any], data["arguments"], f"{path}.arguments")
+    arguments = EXACT.decode(dict[str, Any], data["arguments"], f"{path}.arguments")
     if "refused" in data:
-        return Answered(probe, arguments, Refusal(decode(Sentence, data["refused"], f"{path}.refused")))
-    result = decode(ANSWERS[probe], data["result"], f"{path}.result")
+        return Answered(probe, arguments, Refusal(EXACT.decode(Sentence, data["refused"], f"{path}.refused")))
+    result = EXACT.decode(ANSWERS[probe], data["result"], f"{path}.result")
     check_answer(arguments, result, trace, path)
     return Answered(probe, arguments, result)
 

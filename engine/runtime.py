@@ -12,12 +12,12 @@ from engine.catalog import Catalog
 from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
+from engine.given_trace import is_trace, parse_trace
 from engine.limits import check_new_tokens
 from engine.model import LoadedModel
 from engine.place import Here, Place
 from engine.prefix_registry import PrefixRegistry
 from engine.probes.table import PROBES
-from engine.recorded import is_trace, parse_trace
 from engine.refusals import Refused
 from engine.runs import last_of
 from engine.said import said
@@ -188,14 +188,14 @@ class Runtime:
         """Add a user turn to a finished conversation. Raises `Busy` during a run."""
         return self._change(session_id, lambda conversation: conversation.say(text))
 
-    def probe(self, session_id: str, name: str, *, recorded: Trace | None = None, **arguments: Any) -> Any:
-        """What the probe gives for the session's conversation, or of a trace; also during a run, between two steps."""
+    def probe(self, session_id: str, name: str, *, given: Trace | None = None, **arguments: Any) -> Any:
+        """What the probe gives for the session's conversation, or of a given trace; during a run too, between steps."""
         if name not in PROBES:
             raise Refused(said("unknown_probe", name=name, known=", ".join(PROBES)))
         session = self._sessions.get(session_id)
 
         def item() -> Any:
-            asked = self._place.replay(session, recorded) if recorded else session.started
+            asked = self._place.replay(session, given) if given else session.started
             return self._place.ask(asked, name, arguments)
 
         return self._scheduler.call(session, item)

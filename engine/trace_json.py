@@ -1,19 +1,15 @@
-"""A trace as JSON, out and in.
+"""A trace as JSON, out and in: plain for those who read it (`engine.plain_json`), exact as part of a record."""
 
-Arrays are lists, bytes are lists of integers, a number that is not finite is null and read back as −inf.
-"""
-
-import dataclasses
-import types
 import typing
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from engine.experiment import Experiment
 from engine.facts import ModelFacts
-from engine.trace import Bools, Event, Floats, Ints, Shape, Trace
+from engine.plain_json import PLAIN
+from engine.said import said
+from engine.trace import Event, Trace
+from engine.typed_json import TypedJson, at, short
+from engine.values import ExperimentError
 
 TRACE_VERSION = 1
 
@@ -22,97 +18,55 @@ EVENT_TYPES: dict[str, type] = {cls.kind: cls for cls in typing.get_args(Event)}
 
 def trace_to_json(trace: Trace) -> dict[str, Any]:
     """The trace as plain JSON values."""
-    return {
-        "version": TRACE_VERSION,
-        "experiment": trace.experiment.model_dump(mode="json"),
-        "facts": to_json(trace.facts),
-        "versions": trace.versions,
-        "events": [event_to_json(event) for event in trace.events],
-    }
+    return {"version": TRACE_VERSION, **parts_to_json(trace, PLAIN)}
 
 
 def trace_from_json(data: dict[str, Any]) -> Trace:
-    """The inverse of `trace_to_json`; a field that has a default may be missing.
+    """The inverse of `trace_to_json`. Raises `ExperimentError` with the path of what is no part of a trace.
 
-    Raises ValueError on another version, KeyError or TypeError on missing parts.
+    The experiment in it must be a valid one; turns and steps need not follow one another.
     """
     if data.get("version") != TRACE_VERSION:
-        raise ValueError(f"this trace has version {data.get('version')!r}; this program reads version {TRACE_VERSION}")
-    return Trace(
-        experiment=Experiment.model_validate(data["experiment"]),
-        facts=_from_json(ModelFacts, data["facts"]),
-        versions=dict(data["versions"]),
-        events=tuple(event_from_json(event) for event in data["events"]),
-    )
+        found = short(data.get("version"))
+        raise ExperimentError("version", said("trace_version", found=found, known=TRACE_VERSION))
+    for name in ("experiment", "facts", "versions", "events"):
+        if name not in data:
+            raise ExperimentError(name, said("missing_field"))
+    experiment = Experiment.model_validate(data["experiment"])
+    facts = PLAIN.decode(ModelFacts, data["facts"], "facts")
+    return Trace(experiment, facts, **happened(data, PLAIN))
 
 
-def event_to_json(event: Event) -> dict[str, Any]:
-    return {"kind": event.kind, **to_json(event)}
+def parts_to_json(trace: Trace, form: TypedJson) -> dict[str, Any]:
+    """What a trace holds, in that format."""
+    return {
+        "experiment": trace.experiment.model_dump(mode="json"),
+        "facts": form.encode(trace.facts),
+        "versions": trace.versions,
+        "events": [event_to_json(event, form) for event in trace.events],
+    }
 
 
-def event_from_json(data: dict[str, Any]) -> Event:
-    fields = dict(data)
-    kind = fields.pop("kind")
-    if kind not in EVENT_TYPES:
-        raise ValueError(f"unknown event kind {kind!r}; known: {', '.join(EVENT_TYPES)}")
-    event: Event = _from_json(EVENT_TYPES[kind], fields)
+def happened(data: dict[str, Any], form: TypedJson) -> dict[str, Any]:
+    """Versions and events of a trace that is given as JSON values. Raises `ExperimentError`."""
+    events = data["events"]
+    if not isinstance(events, list):
+        raise ExperimentError("events", said("wanted", wanted=said("a_list")))
+    return {
+        "versions": form.decode(dict[str, str], data["versions"], "versions"),
+        "events": tuple(event_from_json(event, form, f"events[{index}]") for index, event in enumerate(events)),
+    }
+
+
+def event_to_json(event: Event, form: TypedJson = PLAIN) -> dict[str, Any]:
+    return {"kind": event.kind, **form.encode(event)}
+
+
+def event_from_json(data: Any, form: TypedJson = PLAIN, path: str = "") -> Event:
+    """The event of the kind that the JSON names. Raises `ExperimentError`."""
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if not isinstance(kind, str) or kind not in EVENT_TYPES:
+        known = ", ".join(EVENT_TYPES)
+        raise ExperimentError(at(path, "kind"), said("event_kinds_got", known=known, got=short(kind)))
+    event: Event = form.decode(EVENT_TYPES[kind], {name: data[name] for name in data if name != "kind"}, path)
     return event
-
-
-def to_json(value: Any) -> Any:
-    """Plain JSON values of a dataclass, array or scalar."""
-    if dataclasses.is_dataclass(value):
-        return {item.name: to_json(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, np.ndarray):
-        return to_json(value.tolist()) if value.dtype.kind != "f" else _floats(value)
-    if isinstance(value, bytes):
-        return list(value)
-    if isinstance(value, dict):
-        return {key: to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    return value
-
-
-def _floats(array: npt.NDArray[Any]) -> Any:
-    """float32 numbers in the fewest digits that read back to the same float32."""
-    if array.ndim > 1:
-        return [_floats(row) for row in array]
-    return [float(str(number)) if np.isfinite(number) else None for number in array]
-
-
-def _from_json(kind: Any, value: Any) -> Any:
-    """Read `value` back as the annotated type `kind`."""
-    origin = typing.get_origin(kind)
-    if kind in (Ints, Floats, Bools):
-        dtype = {Ints: np.int32, Floats: np.float32, Bools: np.bool_}[kind]
-        return np.array(_null_to_minus_infinity(value) if kind == Floats else value, dtype=dtype)
-    if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        fields = dataclasses.fields(kind)
-        unknown = set(value) - {item.name for item in fields}
-        if unknown:
-            raise ValueError(f"unknown field {sorted(unknown)[0]!r} in a {typing.cast(type, kind).__name__}")
-        given = [item.name for item in fields if item.name in value or item.default is dataclasses.MISSING]
-        return typing.cast(Any, kind)(**{name: _from_json(hints[name], value[name]) for name in given})
-    if kind is bytes:
-        return bytes(list(value))  # of a number, bytes() would make that many zeros
-    if origin is tuple:
-        inner = typing.get_args(kind)[0]
-        return tuple(_from_json(inner, item) for item in value)
-    if origin is dict and typing.get_args(kind)[1] == Shape:
-        return {key: tuple(shape) for key, shape in value.items()}
-    if origin is types.UnionType:
-        inner = next(item for item in typing.get_args(kind) if item is not types.NoneType)
-        return None if value is None else _from_json(inner, value)
-    if kind is float:
-        return float("-inf") if value is None else float(value)
-    return value
-
-
-def _null_to_minus_infinity(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_null_to_minus_infinity(item) for item in value]
-    return -np.inf if value is None else value

@@ -88,7 +88,7 @@ TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Value(BaseModel):
-    """Base of every part of an experiment: frozen, no unknown fields, finite numbers only."""
+    """Base of what a person or a file describes: frozen, no unknown fields, finite numbers only."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 

@@ -90,7 +90,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def loaded(gpu: object) -> SimpleNamespace:
         done.append(f"load {gpu}")
-        return SimpleNamespace(facts=SimpleNamespace(model_id="smollm2-135m-instruct"))
+        facts = SimpleNamespace(model_id="smollm2-135m-instruct")
+        return SimpleNamespace(facts=facts, shut_down=lambda: done.append("shut down"))
 
     monkeypatch.setattr(app, "compose", lambda runtime, hand, **more: Blocks())
     monkeypatch.setattr(app, "launch", lambda blocks, **options: done.append("launch"))
@@ -101,7 +102,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_page_is_served_before_the_model_is_loaded(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPACES_ZERO_GPU", raising=False)
     assert app.main([]) == 0
-    assert steps == ["launch", "load None", "wait"]
+    assert steps == ["launch", "load None", "wait", "shut down"]
 
 
 def test_where_a_gpu_is_lent_the_model_is_there_when_the_page_is_launched(
@@ -112,4 +113,4 @@ def test_where_a_gpu_is_lent_the_model_is_there_when_the_page_is_launched(
     monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU="the decorator"))
     monkeypatch.setattr(app, "lent", lambda decorator: f"lent by {decorator}")
     assert app.main([]) == 0
-    assert steps == ["load lent by the decorator", "launch", "wait"]
+    assert steps == ["load lent by the decorator", "launch", "wait", "shut down"]

@@ -12,7 +12,7 @@ from components.attention.seen import ask, tokens_of
 from components.copy import words
 from components.heading import titled
 from components.in_words import in_words
-from components.panel import View
+from components.panel import Controls, View
 from components.units import bytes_text
 from components.visible import visible_bytes
 from components.widgets import heatmap, table, token_strip
@@ -24,7 +24,7 @@ from engine.facts import ModelFacts
 from engine.refusals import Refused
 
 STATION = "attention"
-ASKS = ("attention_matrix",)
+CONTROLS = Controls(asks=("attention_matrix",))
 
 
 def stations(view: View) -> list[Station]:

@@ -10,7 +10,7 @@ from components.compare.parting import parting
 from components.compare.sides import sides_value
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.visible import running_text
 from components.widgets import heatmap, table
 from components.widgets.rail import Station
@@ -18,8 +18,7 @@ from components.widgets.table import Cell, Column
 from engine.trace import Trace
 
 STATION = "compare"
-ASKS = ("take_branch", "chances")
-GRID = True  # the page adds the fields and the button of a grid
+CONTROLS = Controls(asks=("take_branch", "chances"), idle=lambda view: not view.branches, grid=True)
 SHOWN = 120  # characters of an answer in the list
 
 
@@ -52,10 +51,6 @@ def render(view: View) -> list[Any]:
         grid_table(view.grid),
         entropy_map(view.grid),
     ]
-
-
-def idle(view: View) -> tuple[str, ...]:
-    return () if view.branches else ASKS
 
 
 def unavailable(view: View) -> str | None:

@@ -9,12 +9,12 @@ from components.context.history import history_value, select
 from components.context.notes import notes
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.widgets import table, token_strip
 from components.widgets.rail import Station
 
 STATION = "context"
-ASKS = ("policies",)
+CONTROLS = Controls(asks=("policies",))
 
 
 def stations(view: View) -> list[Station]:

@@ -13,17 +13,16 @@ from components.embedding.row import neighbours_value, row_note
 from components.embedding.sums import asked, sums_note, sums_value
 from components.heading import titled
 from components.inside import ask, newest, unavailable, where
-from components.panel import View
+from components.panel import Controls, View
 from components.widgets import chart_host, heatmap, rail, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.token_strip import Group
 from engine.answers.embedding import Embedding
 
-__all__ = ["LOOKS_UP", "STATION", "TYPED", "build", "render", "stations", "unavailable"]
+__all__ = ["CONTROLS", "STATION", "build", "render", "stations", "unavailable"]
 
 STATION = "embedding"
-LOOKS_UP = True
-TYPED = "formula"
+CONTROLS = Controls(looks_up="formula")
 HEIGHT = 220
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import gradio as gr
 
+from components import download
 from components.copy import words
-from components.export.recorded import html_page
-from components.record_menu import DOWNLOAD, RecordMenu, Records, busy, sent
+from components.export.of_record import html_page
+from components.record_menu import RecordMenu, Records
 from components.telling import say_to, telling
 from components.units import bytes_text
 from components.visit import Visit
@@ -34,29 +35,21 @@ class PageButton:
     ) -> None:
         """`show` gives the feed's value, `options` go to the event."""
 
-        def make(now: Visit, steps: str) -> Iterator[list[Any]]:
-            if busy(now):
-                yield ["", show(now)]
-                return
-            try:
-                for record in _records(desk, now, steps[:2_000]):
-                    if record is None:
-                        yield ["", show(now)]
-                        continue
-                    now.said = say_to(now, "record_page").text("making")
-                    yield ["", show(now)]
-                    file = ""
-                    with telling(desk, now):  # a file may come from anybody
-                        file = _file(now, record)
-                    yield [file, show(now)]
-            finally:  # also where the page closes
-                now.keeping = False
-            yield [gr.skip(), show(now)]
+        def make(now: Visit, steps: str) -> Iterator[str]:
+            for record in _records(desk, now, steps):
+                if record is None:
+                    yield ""
+                    continue
+                now.said = say_to(now, "record_page").text("making")
+                yield ""
+                file = ""
+                with telling(desk, now):  # a file may come from anybody
+                    file = _file(now, record)
+                yield file
 
         # A page takes seconds of the processor: one at a time, so that runs go on.
         alone = options | {"concurrency_limit": 1, "concurrency_id": "export"}
-        made = self.button.click(make, [visit, self.menu.steps], [self.menu.sent, feed], **alone)
-        made.then(None, self.menu.sent, None, js=DOWNLOAD, **alone)
+        download.wire(self.button, make, [visit, self.menu.steps], self.menu.sent, feed, show, **alone)
 
 
 def _records(desk: Records, visit: Visit, steps: str) -> Iterator[Record | None]:
@@ -71,4 +64,4 @@ def _file(visit: Visit, record: Record) -> str:
     """The file's name and its bytes as base64."""
     data = html_page(record, visit.language).encode("utf-8")
     visit.said = say_to(visit, "record_page").text("made", size=bytes_text(len(data)))
-    return sent("html", data)
+    return download.to_send("html", data)

@@ -3,7 +3,6 @@
 Deflate looks back 32 KB only, so what repeats farther apart is found here. The way back is in assets/js/record_data.js.
 """
 
-import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
@@ -84,15 +83,6 @@ def _cut(text: str) -> list[str]:
     return [*pieces, begun] if begun else pieces
 
 
-def unpack(value: Any, pieces: list[str]) -> Any:
-    """The way back from `Pieces.pack`."""
-    if isinstance(value, dict):
-        if KEY in value:
-            return "".join(pieces[number] for number in value[KEY])
-        return {name: unpack(part, pieces) for name, part in value.items()}
-    return [unpack(part, pieces) for part in value] if isinstance(value, list) else value
-
-
 @dataclass(frozen=True)
 class Packed:
     """Deflated bytes as text: two of 91 printable signs for 13 bits. `size` counts the bytes, without the filling."""
@@ -119,11 +109,3 @@ def squeezed(value: Any) -> Packed:
 def deflated_size(value: Any) -> int:
     """Bytes that the value takes deflated, before they become signs."""
     return len(zlib.compress(item(value).encode("utf-8"), 6))
-
-
-def read(packed: Packed) -> Any:
-    """The way back from `squeezed`."""
-    signs = np.searchsorted(np.frombuffer(SIGNS, np.uint8), np.frombuffer(packed.text.encode("ascii"), np.uint8))
-    numbers = signs.reshape(-1, 2) @ np.array([len(SIGNS), 1])
-    bits = (numbers[:, None] >> np.arange(BITS)[::-1] & 1).astype(np.uint8)
-    return json.loads(zlib.decompress(np.packbits(bits.ravel()).tobytes()[: packed.size]))

@@ -9,14 +9,15 @@ from components.feed_forward.neurons import neurons_value, notes_value
 from components.feed_forward.sparsity import curve_figure, layers_figure, layers_numbers
 from components.heading import titled
 from components.inside import ask, newest, unavailable, where
-from components.panel import View
+from components.panel import Controls, View
 from components.widgets import chart_host, rail, table, token_strip
 from components.widgets.rail import Station
 from engine.answers.feed_forward import FeedForward
 
-__all__ = ["STATION", "build", "render", "stations", "unavailable"]
+__all__ = ["CONTROLS", "STATION", "build", "render", "stations", "unavailable"]
 
 STATION = "feed_forward"
+CONTROLS = Controls()
 CURVE_HEIGHT = 220
 LAYERS_HEIGHT = 200
 

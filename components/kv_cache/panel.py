@@ -8,7 +8,7 @@ from components.copy import sentences, words
 from components.heading import titled
 from components.kv_cache.growth import HEIGHT, growth_figure, growth_numbers
 from components.kv_cache.tables import formula_table, layers_table, models_table, uncached_table
-from components.panel import View
+from components.panel import Controls, View
 from components.units import bytes_text
 from components.visible import visible_bytes
 from components.widgets import chart_host, table, token_strip
@@ -17,7 +17,7 @@ from components.widgets.token_strip import Group
 from engine.trace import Stepped
 
 STATION = "kv_cache"
-ASKS = ("uncached",)
+CONTROLS = Controls(asks=("uncached",))
 
 
 def stations(view: View) -> list[Station]:

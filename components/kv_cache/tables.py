@@ -10,6 +10,7 @@ from components.panel import View
 from components.units import bytes_text, seconds_text
 from components.widgets import table
 from components.widgets.table import Cell, Column
+from engine.answers.uncached import Uncached
 from engine.facts import LayerKind, ModelFacts, kv_bytes_per_token
 from engine.trace import Shape, Stepped
 
@@ -147,8 +148,8 @@ def _model_row(entry: Any, tokens: int, highest: int, *, own: bool) -> list[Cell
     ]
 
 
-def uncached_table(found: Any) -> dict[str, Any]:
-    """One step with the cache and without any; `found` is what the probe gave, None before it was asked for."""
+def uncached_table(found: Uncached | None) -> dict[str, Any]:
+    """One step with the cache and without any."""
     say = words("kv_cache")
     if found is None:
         return table.value([], [], caption=say.text("uncached_empty"))

@@ -10,14 +10,15 @@ from components.inside import ask, newest, unavailable, where
 from components.layer.figures import difference_text
 from components.layer.operations import first_value, operations_value
 from components.layer.verdict import holds, strip_value, verdict_value
-from components.panel import View
+from components.panel import Controls, View
 from components.widgets import heatmap, rail, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.token_strip import Group
 
-__all__ = ["STATION", "build", "render", "stations", "unavailable"]
+__all__ = ["CONTROLS", "STATION", "build", "render", "stations", "unavailable"]
 
 STATION = "layer"
+CONTROLS = Controls()
 
 
 def stations(view: View) -> list[Station]:

@@ -10,17 +10,16 @@ from components.inside import ask, newest, unavailable, where
 from components.lens.curves import PROBABILITY_HEIGHT, RANK_HEIGHT, probability_figure, rank_figure
 from components.lens.layer_map import map_note, map_value
 from components.lens.rows import climb, followed_value, rows_value
-from components.panel import View
+from components.panel import Controls, View
 from components.units import probability_text
 from components.widgets import chart_host, heatmap, rail, table, token_strip
 from components.widgets.rail import Station
 from engine.answers.lens import Lens
 
-__all__ = ["ASKS", "LOOKS_UP", "STATION", "build", "render", "stations", "unavailable"]
+__all__ = ["CONTROLS", "STATION", "build", "render", "stations", "unavailable"]
 
 STATION = "lens"
-LOOKS_UP = True
-ASKS = ("lens_map",)
+CONTROLS = Controls(asks=("lens_map",), looks_up="query")
 LEAST_WIDTH = 340
 
 

@@ -32,7 +32,7 @@ def station_of(name: str) -> str:
 
 def buttons(panel: Panel) -> tuple[str, ...]:
     """The buttons of a panel that a note may press."""
-    return tuple(name for name in getattr(panel, "ASKS", ()) if name not in NOT_PRESSED)
+    return tuple(name for name in panel.CONTROLS.asks if name not in NOT_PRESSED)
 
 
 @cache

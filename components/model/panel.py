@@ -9,7 +9,7 @@ from components.heading import titled
 from components.model.memory import memory_value
 from components.model.parameters import parameters_value
 from components.model.parts import areas_figure, parts_value, where_note
-from components.panel import View
+from components.panel import Controls, View
 from components.widgets import chart_host, table, token_strip
 from components.widgets.rail import Station
 from engine.answers.memory import Memory
@@ -17,6 +17,7 @@ from engine.answers.model import Model
 from engine.refusals import Refused
 
 STATION = "model"
+CONTROLS = Controls()
 HEIGHT = 260
 
 

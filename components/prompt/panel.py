@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.copy import sentences, words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.prompt.compare import Answer, answer_of, compare_value
 from components.roles import role_colour
 from components.visible import running_text
@@ -20,7 +20,7 @@ from components.widgets.token_strip import Chip, Group
 from engine.trace import Rendered, Span, Trace
 
 STATION = "prompt"
-ASKS = ("without_template",)
+CONTROLS = Controls(asks=("without_template",))
 
 #: A mark by which each well-known template format is told.
 FORMATS = (

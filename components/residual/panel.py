@@ -7,7 +7,7 @@ import gradio as gr
 from components.copy import words
 from components.heading import titled
 from components.inside import ask, newest, row_label, unavailable, where
-from components.panel import View
+from components.panel import Controls, View
 from components.residual.positions import positions_figure, positions_map, positions_note, positions_numbers
 from components.residual.shares import shares_figure, shares_note, shares_numbers
 from components.residual.stream import stream_figure, stream_note, stream_numbers
@@ -15,10 +15,10 @@ from components.widgets import chart_host, heatmap, rail, token_strip
 from components.widgets.rail import Station
 from engine.answers.residual import Residual
 
-__all__ = ["ASKS", "STATION", "build", "render", "stations", "unavailable"]
+__all__ = ["CONTROLS", "STATION", "build", "render", "stations", "unavailable"]
 
 STATION = "residual"
-ASKS = ("norms",)
+CONTROLS = Controls(asks=("norms",))
 HEIGHT = 260
 
 

@@ -6,7 +6,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.run_table.mistakes import mistakes_value
 from components.run_table.parity import parity_value
 from components.run_table.stages import StageRow, step_rows, turn_rows
@@ -18,7 +18,7 @@ from components.widgets.table import Cell, Column
 from engine.trace import Prefilled
 
 STATION = "run_table"
-ASKS = ("parity",)
+CONTROLS = Controls(asks=("parity",))
 
 
 def stations(view: View) -> list[Station]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any, Protocol
+from typing import Any
 
 from components.copy import words
 from components.in_words import translated
@@ -10,24 +10,10 @@ from components.units import seconds_text
 from components.visible import visible_bytes
 from components.widgets import table
 from components.widgets.table import Cell, Column
+from engine.answers.parity import Parity
 from engine.trace import Stepped
 
 MAX_ROWS = 60
-
-
-class Parity(Protocol):
-    """What the probe "parity" gives; `reason` says why the two cannot be compared."""
-
-    @property
-    def reason(self) -> str | None: ...
-    @property
-    def ours(self) -> tuple[int, ...]: ...
-    @property
-    def theirs(self) -> tuple[int, ...]: ...
-    @property
-    def first_difference(self) -> int | None: ...
-    @property
-    def seconds(self) -> float: ...
 
 
 def parity_value(parity: Parity | None, steps: Sequence[Stepped]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.sampling.bars import bars_figure, bars_height
 from components.sampling.candidates import token_label
 from components.sampling.draw import HEIGHT as DRAW_HEIGHT
@@ -22,7 +22,7 @@ from components.widgets.rail import Station
 from engine.trace import Stepped
 
 STATION = "sampling"
-LOOKS_UP = True
+CONTROLS = Controls(looks_up="query")
 
 
 def stations(view: View) -> list[Station]:

@@ -88,9 +88,6 @@ def penalty_table(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -
         ]
         for hit in hits
     ]
-    on = any(stage.name == "repetition_penalty" for stage in step.stages)
-    caption = (
-        say.text("penalty_caption", count=len(hits), all=len(step.candidate_ids)) if on else say.text("penalty_off")
-    )
+    caption = say.text("penalty_caption", count=len(hits), all=len(step.candidate_ids))
     keys = [{"token_id": int(step.candidate_ids[hit.index])} for hit in hits]
     return table.value(columns, rows, caption=caption, key=keys)

@@ -6,7 +6,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.stopping.eos import HEIGHT, eos_figure, eos_numbers, shut_out_table
 from components.stopping.reasons import reasons_table, stopped_at
 from components.stopping.text import answer_strip, buffer_table
@@ -15,6 +15,7 @@ from components.widgets import chart_host, table, token_strip
 from components.widgets.rail import Station
 
 STATION = "stopping"
+CONTROLS = Controls()
 TAIL = 12  # characters of the text so far on the rail
 
 

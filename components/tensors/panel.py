@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.tensors.causal_mask import mask_values
 from components.tensors.padding import padding_values
 from components.widgets import heatmap, table, token_strip
@@ -19,7 +19,7 @@ from components.widgets.table import Cell, Column
 from engine.trace import Prefilled, Rendered, Shape, Stepped
 
 STATION = "tensors"
-ASKS = ("padding",)
+CONTROLS = Controls(asks=("padding",))
 NAMES = ("input_ids", "attention_mask", "position_ids", "logits", "keys", "values")
 EDGE = 6
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.roles import role_colour
 from components.tokens.characters import characters_touched, is_whole
 from components.tokens.merges import merges_value, tokenizers_value
@@ -23,8 +23,7 @@ from components.widgets.table import Cell, Column, Tone
 from engine.trace import Rendered, Stepped
 
 STATION = "tokens"
-ASKS = ("tokenizers",)
-LOOKS_UP = True
+CONTROLS = Controls(asks=("tokenizers",), looks_up="query")
 MAX_ROWS = 200
 MAX_STRETCHES = 24
 NEIGHBOURS = 8

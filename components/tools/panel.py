@@ -7,7 +7,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.tools.loop import Round, loop_value, rounds
 from components.transcript_strip import step_chips
 from components.visible import running_text
@@ -18,6 +18,7 @@ from engine.dialogue import FALLBACK_OPENING
 from engine.trace import Rendered, Span, ToolCalled
 
 STATION = "tools"
+CONTROLS = Controls()
 
 
 def stations(view: View) -> list[Station]:

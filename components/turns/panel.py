@@ -6,7 +6,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.panel import View
+from components.panel import Controls, View
 from components.turns import cause, closing, ledger
 from components.turns.checks import cold_table, prefix_note, time_table
 from components.turns.tables import (
@@ -21,7 +21,7 @@ from components.widgets import chart_host, table, token_strip
 from components.widgets.rail import Station
 
 STATION = "turns"
-ASKS = ("cold_turn", "time_in_prompt")
+CONTROLS = Controls(asks=("cold_turn", "time_in_prompt"))
 
 
 def stations(view: View) -> list[Station]:

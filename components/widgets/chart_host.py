@@ -1,6 +1,5 @@
 """A plotly figure redrawn in place: the node, the zoom and the clicks stay, the colours follow the theme."""
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -59,13 +58,3 @@ def _runs(marks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         shared = {key: part for key, part in first.items() if all(other[key] == part for other in others)}
         runs.append({"shared": shared, "marks": [{k: mark[k] for k in mark if k not in shared} for mark in run]})
     return runs
-
-
-def read_figure(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The figure that a chart's value draws, as {"data", "layout"}: what the browser makes of it."""
-    layout = {key: json.loads(part) for key, part in value["layout"].items()}
-    return {"data": _joined(value["traces"]), "layout": layout | {"annotations": _joined(value["annotations"])}}
-
-
-def _joined(text: str) -> list[dict[str, Any]]:
-    return [{**run["shared"], **mark} for run in json.loads(text) for mark in run["marks"]]

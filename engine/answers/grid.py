@@ -1,5 +1,6 @@
 """One prompt under several settings."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,3 +32,8 @@ class GridResult:
     forwards: int  # made in all: the prefill, steps of all rows together, steps of one cell
     deviation: float | None  # greatest distance of a logit from the same row alone, where it was checked
     done: bool
+
+
+def grid_of(temperatures: Sequence[float], seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Every temperature with every seed, row by row."""
+    return [{"temperature": temperature, "seed": seed} for temperature in temperatures for seed in seeds]

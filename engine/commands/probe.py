@@ -7,7 +7,7 @@ from engine.catalog import Catalog
 from engine.commands.reading import read, write_out
 from engine.commands.run import code, load, run
 from engine.experiment import ExperimentError, decoded, parse_experiment
-from engine.recorded import is_trace, parse_trace
+from engine.given_trace import is_trace, parse_trace
 from engine.settings import LOADING, Settings
 from engine.tools.registry import TOOLS
 
@@ -46,9 +46,9 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
         experiment = experiment.model_copy(update={"model": flags.model})
     # torch takes seconds to import: a bad experiment is told before.
     from engine.asking import answer, check
+    from engine.given_trace import replayed
     from engine.probe_json import answer_to_json
     from engine.probes.table import PROBES
-    from engine.recorded import replayed
 
     arguments = _arguments(flags, PROBES)
     check(PROBES, flags.name, arguments, catalog.find(experiment.model))

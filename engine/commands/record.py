@@ -9,7 +9,7 @@ from engine.catalog import Catalog
 from engine.commands.reading import read
 from engine.commands.run import code, load, run
 from engine.experiment import MAX_JSON_BYTES, ExperimentError, parse_experiment
-from engine.questions import OF_A_STEP, USUAL, questions, wanted
+from engine.questions import OF_A_STEP, USUAL, questions, steps_named, wanted
 from engine.record import MAX_FILE_BYTES, Answered, Record, record_to_bytes
 from engine.refusals import Refused
 from engine.settings import Settings
@@ -42,7 +42,10 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
     for name, count in (("layer", entry.layers), ("head", entry.heads)):
         if not 0 <= getattr(flags, name) < count:
             raise ExperimentError(name, f"this model has {name}s 0 to {count - 1}")
-    steps = None if flags.all_steps else _numbers(flags.steps or "")
+    try:
+        steps = None if flags.all_steps else steps_named(flags.steps or "")
+    except ValueError as error:
+        raise ExperimentError("--steps", str(error)) from None
     probes = [name for name in flags.probes.split(",") if name]
     with flags.out.open("ab"):  # a file that cannot be written is told before the work and not after it
         pass
@@ -65,10 +68,3 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
     flags.out.write_bytes(data)
     print(f"{flags.out}: {len(data):,} bytes, {len(answers)} answers", file=sys.stderr)
     return code(trace)
-
-
-def _numbers(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isdecimal() and len(part) < 8 for part in parts):
-        raise ExperimentError("--steps", f"numbers like 3,5 are wanted, got {text[:60]!r}")
-    return [int(part) for part in parts]

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from engine.context.choose import Unit, system_head
 from engine.context.summary import REQUEST, SUMMARY_TOKENS, greedy_ids, pair, text_of
+from engine.dialogue import messages_of
 from engine.experiment import ExperimentError, Message
-from engine.history import messages_of, render_turn
+from engine.history import render_turn
 from engine.model import LoadedModel
 from engine.said import said
 from engine.trace import Rendered, Trace

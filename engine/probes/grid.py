@@ -192,8 +192,3 @@ def with_sampling(experiment: Experiment, overrides: Mapping[str, Any], path: st
         return parse_experiment(data, models=[experiment.model], tools=experiment.tools)
     except ExperimentError as error:
         raise ExperimentError(f"{path}.{error.path}", error.message) from None
-
-
-def grid_of(temperatures: Sequence[float], seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """Every temperature with every seed, row by row."""
-    return [{"temperature": temperature, "seed": seed} for temperature in temperatures for seed in seeds]

@@ -2,7 +2,6 @@
 
 import weakref
 from collections.abc import Iterator
-from typing import get_args
 
 import torch
 from torch import nn
@@ -11,8 +10,6 @@ from transformers import PretrainedConfig, PreTrainedModel
 from engine.answers.model import Model, Part, Weight
 from engine.conversation import Conversation
 from engine.facts import ModelFacts
-
-PARTS: tuple[Part, ...] = get_args(Part)
 
 #: The last telling name on the way to a parameter, and the part of the layer that it belongs to. Two parts: fused.
 _NAMES: dict[str, tuple[Part, ...]] = {

@@ -1,7 +1,6 @@
 """What goes up: the program with its assets, and nothing of what lies about in a working copy."""
 
 import fnmatch
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -9,14 +8,11 @@ from pathlib import Path, PurePosixPath
 from engine.catalog import Catalog
 from engine.embedded import CARRIED, find_gguf
 from engine.space.requirements import requirements
+from engine.space.secrecy import holds_secret, is_secret_file
 from engine.space.spacefile import ROOT, SpaceError, Spacefile, carries
 
 #: Files and folders that the app needs; the front matter is in the README.
 NEEDED = ("app.py", "README.md", "LICENSE", "engine", "components", "assets")
-
-#: What no upload may hold, by name and by content.
-FORBIDDEN = ("*.pem", "*.key", "*.p12", "*.pfx", "id_rsa*", "*token*.txt", "credentials*", "*.env")
-TOKEN = re.compile(rb"\bhf_[A-Za-z0-9]{30,}\b|-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 Content = Path | bytes
 
@@ -81,10 +77,9 @@ def _matches(parts: tuple[str, ...], patterns: list[str]) -> bool:
 
 def _check(upload: Upload) -> None:
     assert isinstance(upload.content, Path)
-    name = PurePosixPath(upload.path).name.lower()
-    if any(fnmatch.fnmatchcase(name, pattern) for pattern in FORBIDDEN):
+    if is_secret_file(PurePosixPath(upload.path).name):
         raise SpaceError(
             f"{upload.path} looks like a secret by its name; it is not uploaded: take it out of the folder"
         )
-    if TOKEN.search(upload.content.read_bytes()):
+    if holds_secret(upload.content.read_bytes()):
         raise SpaceError(f"{upload.path} holds what looks like a token or a private key; nothing was uploaded")

@@ -4,17 +4,18 @@ The Hub does not read it. From it come the front matter of the README (`engine.s
 Space (`engine.space.requirements`) and the calls that make one (`engine.space.deploy`).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from engine.catalog import Catalog, EmbeddedSource, Entry, HubSource
 from engine.settings import Settings
+from engine.space.secrecy import holds_secret, is_secret_variable
+from engine.values import Value
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,18 +26,13 @@ Scalar = bool | int | float | str
 #: Before the name of each field of `Settings` that the environment sets.
 PREFIX = "DECODESCOPE_"
 
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|_KEY|^KEY")
-_TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}")
-
 
 class SpaceError(RuntimeError):
     """A Space cannot be described or made so. The message says why and what to do."""
 
 
-class Spacefile(BaseModel):
+class Spacefile(Value):
     """The file's keys. Unknown ones are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: Annotated[str, Field(min_length=1, max_length=60)]
     emoji: Annotated[str, Field(min_length=1, max_length=8)]
@@ -51,9 +47,9 @@ class Spacefile(BaseModel):
     python_version: Annotated[str, Field(pattern=r"^3\.\d+(\.\d+)?$")]
     app_file: str
     hardware: str
-    preload: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = {}
-    settings: dict[str, Scalar] = {}
-    variables: dict[Name, str] = {}
+    preload: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default={})
+    settings: dict[str, Scalar] = Field(default={})
+    variables: dict[Name, str] = Field(default={})
     secrets: tuple[Name, ...] = ()
 
     @field_validator("settings")
@@ -70,7 +66,7 @@ class Spacefile(BaseModel):
     @classmethod
     def _they_are_public(cls, variables: dict[str, str]) -> dict[str, str]:
         for name, value in variables.items():
-            if _SECRET.search(name) or _TOKEN.search(value):
+            if is_secret_variable(name) or holds_secret(value.encode()):
                 raise ValueError(f"{name} looks like a secret: variables are public; name it under `secrets`")
             if name.startswith(PREFIX) and name.removeprefix(PREFIX).lower() in {f.name for f in fields(Settings)}:
                 raise ValueError(f"{name} is a setting of the app: put it under `settings`")

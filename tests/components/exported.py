@@ -1,11 +1,15 @@
 """Exported pages as tests want to look at them, and a record whose every token is hostile."""
 
 import dataclasses
+import json
 import re
+import zlib
 from functools import partial
 from typing import Any
 
-from components.export.pieces import Packed, read, unpack
+import numpy as np
+
+from components.export.pieces import BITS, KEY, SIGNS, Packed
 from components.panel import Cursor, View
 from engine.playback import Playback
 from engine.record import Record
@@ -19,6 +23,23 @@ HOSTILE = (
     '"><svg onload=window.ran=1>',
     "'; window.ran = 'quote'; //",
 )
+
+
+def unpack(value: Any, pieces: list[str]) -> Any:
+    """The way back from `Pieces.pack`, as assets/js/record_data.js goes it."""
+    if isinstance(value, dict):
+        if KEY in value:
+            return "".join(pieces[number] for number in value[KEY])
+        return {name: unpack(part, pieces) for name, part in value.items()}
+    return [unpack(part, pieces) for part in value] if isinstance(value, list) else value
+
+
+def read(packed: Packed) -> Any:
+    """The way back from `squeezed`."""
+    signs = np.searchsorted(np.frombuffer(SIGNS, np.uint8), np.frombuffer(packed.text.encode("ascii"), np.uint8))
+    numbers = signs.reshape(-1, 2) @ np.array([len(SIGNS), 1])
+    bits = (numbers[:, None] >> np.arange(BITS)[::-1] & 1).astype(np.uint8)
+    return json.loads(zlib.decompress(np.packbits(bits.ravel()).tobytes()[: packed.size]))
 
 
 class Exported:

@@ -14,6 +14,7 @@ from engine import numerics
 from engine.experiment import Experiment
 from engine.facts import ModelFacts, SpecialMark
 from engine.trace import Draw, EosScore, Prefilled, Rendered, Span, Stage, Stepped, Stopped, Trace
+from tests.distributions import entropy, log_softmax
 
 #: id → (piece as the vocabulary writes it, bytes)
 VOCABULARY: dict[int, tuple[str, bytes]] = {
@@ -142,7 +143,7 @@ def make_step(step: int, prompt: int, token: int, facts: ModelFacts, *, turn: in
     cold = logits / np.float32(0.5)
     cut = np.where(cold >= np.sort(cold)[-4], cold, -np.inf).astype(np.float32)
     rows = np.stack([logits, cold, cut])
-    logp = np.array([numerics.log_softmax(row) for row in rows])
+    logp = np.array([log_softmax(row) for row in rows])
     probabilities = np.exp(logp)
     candidates = numerics.top_k(logits, 6)
     drawn = float(probabilities[2, token])
@@ -163,7 +164,7 @@ def make_step(step: int, prompt: int, token: int, facts: ModelFacts, *, turn: in
                 name=name,
                 parameters=dict(parameters),
                 kept=int(np.isfinite(rows[i]).sum()),
-                entropy=float(numerics.entropy(logp[i])),
+                entropy=float(entropy(logp[i])),
                 mass_removed=float(probabilities[1][~np.isfinite(rows[2])].sum()) if i == 2 else 0.0,
             )
             for i, (name, parameters) in enumerate(STAGES)

@@ -9,6 +9,7 @@ import numpy as np
 from components.panel import View
 from engine import numerics
 from engine.trace import Draw, Stage, Stepped
+from tests.distributions import entropy, log_softmax
 
 from .handmade import VOCABULARY, make_experiment, make_facts, make_step, make_trace, make_view
 
@@ -26,7 +27,7 @@ def staged_step(
     The draw falls on `token`, `u_at` of the way into its interval.
     """
     logits = np.stack([row for _, _, row in stages]).astype(np.float32)
-    logp = np.array([numerics.log_softmax(row) for row in logits])
+    logp = np.array([log_softmax(row) for row in logits])
     probabilities = np.exp(logp)
     ids = sorted({token, *(int(i) for row in logits for i in numerics.top_k(row, followed))})
     ids.sort(key=lambda i: (-probabilities[-1, i], -logits[0, i], i))
@@ -40,7 +41,7 @@ def staged_step(
                 name,
                 parameters,
                 kept=int((~gone[i]).sum()),
-                entropy=float(numerics.entropy(logp[i])),
+                entropy=float(entropy(logp[i])),
                 mass_removed=float(probabilities[i - 1][gone[i] & ~gone[i - 1]].sum()) if i else 0.0,
             )
             for i, (name, parameters, _) in enumerate(stages)

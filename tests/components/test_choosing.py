@@ -18,6 +18,7 @@ from engine.link import Link, link_to_text
 from engine.loading.progress import Progress
 from engine.many_runtimes import ManyRuntimes
 from engine.models_at_hand import ModelsAtHand
+from engine.record import Record
 from tests.engine.test_many_runtimes import PATIENCE, Shop, catalog
 
 
@@ -131,13 +132,36 @@ def test_a_model_that_was_put_away_is_told_and_the_visit_begins_again(desk: Desk
     assert desk.model_of(visit) == "first"
 
 
-def test_a_model_without_a_template_gets_the_bare_question_and_back(desk: Desk, visit: Visit) -> None:
+def choose_bare(desk: Desk, visit: Visit) -> None:
+    """Choose the second model, which is robbed of its template."""
     assert desk.hand is not None
     runtime = desk.hand.begin("second").runtime
     bare = vars(runtime.facts) | {"chat_template": None}
     object.__setattr__(runtime._loaded, "facts", type(runtime.facts)(**bare))
     desk.hand.facts["second"] = runtime.facts
     choose(desk, visit, "second")
+
+
+def test_a_recorded_chat_runs_as_its_bare_question_where_there_is_no_template(desk: Desk, visit: Visit) -> None:
+    whole = desk.view(visit).trace
+    assert whole is not None
+    choose_bare(desk, visit)
+    desk.play(visit, Record(whole))
+    desk.run_live(visit)
+    trace = desk.view(visit).trace
+    assert trace is not None
+    assert (trace.experiment.model, trace.experiment.prompt) == ("second", "the cat sat")
+    assert visit.notice.endswith("It has no chat template, so it is given the bare question.")
+    choose(desk, visit, "first")
+    desk.play(visit, Record(whole))
+    desk.run_live(visit)
+    trace = desk.view(visit).trace
+    assert trace is not None
+    assert (trace.experiment, visit.notice) == (whole.experiment, "")
+
+
+def test_a_model_without_a_template_gets_the_bare_question_and_back(desk: Desk, visit: Visit) -> None:
+    choose_bare(desk, visit)
     trace = desk.view(visit).trace
     assert trace is not None
     assert trace.experiment.prompt == "the cat sat"

@@ -2,8 +2,9 @@
 
 import pytest
 
-from components.compose import compose, form_values, lines, whole
+from components.compose import compose, for_other_model, form_values, lines, whole
 from engine.experiment import Experiment, ExperimentError, parse_experiment
+from tests.components.handmade import make_facts
 
 MODEL = "tiny"
 QUESTION = [{"role": "user", "content": "What is 2 + 2?"}]
@@ -68,6 +69,24 @@ def test_what_cannot_be_is_named_by_its_field(field: str, typed: object, path: s
     with pytest.raises(ExperimentError) as refused:
         parse_experiment(compose(form, model=MODEL, messages=QUESTION), models=[MODEL])
     assert refused.value.path == path
+
+
+def test_for_another_model_a_chat_stays_one_where_there_is_a_template() -> None:
+    own, bare, other = make_facts(), make_facts(chat_template=None), make_facts(model_id="other")
+    chat = experiment(
+        follow_ups=["and 3 + 3?"], tools=["clock"], forced=[{"step": 0, "token_id": 5}],
+        sampling={"suppress_tokens": [1], "seed": 4}, context={"strategy": "drop_oldest", "max_tokens": 50},
+    )  # fmt: skip
+    kept = Experiment.model_validate(for_other_model(chat, other, own))
+    left_out = {"model": "other", "forced": (), "sampling": chat.sampling.model_copy(update={"suppress_tokens": ()})}
+    assert kept == chat.model_copy(update=left_out)
+    raw = Experiment.model_validate(for_other_model(chat, make_facts(model_id="other", chat_template=None), own))
+    assert (raw.prompt, raw.messages, raw.follow_ups, raw.tools) == ("What is 2 + 2?", None, (), ())
+    assert (raw.context.strategy, raw.sampling.seed) == ("none", 4)
+    text = EXPERIMENTS["no template"]
+    assert Experiment.model_validate(for_other_model(text, other, own)).prompt == "What is 2 + 2?"
+    back = Experiment.model_validate(for_other_model(text, other, bare))
+    assert (back.prompt, [message.content for message in back.messages or ()]) == (None, ["What is 2 + 2?"])
 
 
 def test_the_system_prompt_of_the_form_comes_first_and_once() -> None:

@@ -10,11 +10,10 @@ import plotly.graph_objects as go
 import pytest
 
 from components.embedding import norms, panel, row, sums
-from components.widgets.chart_host import read_figure
 from engine.refusals import Refused
 from tests.components.embedding_visit import Looked, cells, drawn, looks, said
 from tests.components.handmade import make_view
-from tests.components.reading import read, station
+from tests.components.reading import read, read_figure, station
 
 Look = Callable[[str], Looked]
 

@@ -9,9 +9,8 @@ import pytest
 
 from components.embedding import angles
 from components.inside import cursor_at
-from components.widgets.chart_host import read_figure
 from tests.components.embedding_visit import Looked, cells, drawn, looks, said
-from tests.components.reading import read
+from tests.components.reading import read, read_figure
 
 Look = Callable[[str], Looked]
 

@@ -11,11 +11,10 @@ import pytest
 
 import app
 from components.copy import FOLDER, LANGUAGES, words, words_in
-from components.export import button
 from components.export.layout import layouts, widget_ids
-from components.export.pieces import SIGNS, Pieces, deflated, pack_columns, read, squeezed, unpack
+from components.export.of_record import heads, html_page
+from components.export.pieces import SIGNS, Pieces, deflated, pack_columns, squeezed
 from components.export.places import PROMPT_POSITIONS, places
-from components.export.recorded import heads, html_page
 from components.export.shots import ASKED, TYPED
 from components.panels import PANELS
 from components.transcript_strip import timeline
@@ -23,7 +22,7 @@ from components.widgets.host import items
 from engine.record import Answered, Record, record_to_bytes
 from engine.refusals import Refused
 from engine.trace import Event, Rendered
-from tests.components.exported import HOSTILE, Exported, hostile_record, view_of
+from tests.components.exported import HOSTILE, Exported, hostile_record, read, unpack, view_of
 from tests.components.handmade import make_rendered, make_step, make_trace, make_view
 from tests.components.pages import page_over
 from tests.components.replays import replaying
@@ -68,7 +67,7 @@ def test_the_layout_is_that_of_the_page() -> None:
     known = {name for layout in found.values() for name in widget_ids(layout["parts"])}
     for panel in PANELS:
         assert len(widget_ids(found[panel.STATION]["parts"])) == len(panel.build())
-    asks = {name for panel in PANELS for name in getattr(panel, "ASKS", ())}
+    asks = {name for panel in PANELS for name in panel.CONTROLS.asks}
     assert set(ASKED) <= asks
     assert {widget for mine in ASKED.values() for widget in mine} | TYPED <= known
     assert found["prompt"]["parts"][-1]["fold"]
@@ -203,6 +202,7 @@ def test_a_run_too_long_for_a_page_is_refused_before_anything_is_drawn(
 def test_a_record_of_which_no_page_can_be_made_is_told(record: Record) -> None:
     desk, visit = replaying(Record(dataclasses.replace(record.trace, events=())))
     page = page_over(desk)
-    (make,) = [one.fn for one in page.blocks.fns.values() if getattr(one.fn, "__module__", "") == button.__name__]
+    pressed = (page.header.page_button.button._id, "click")
+    (make,) = [one.fn for one in page.blocks.fns.values() if pressed in one.targets]
     *_, (sent, _), _ = make(visit, "")
     assert (sent, visit.notice) == ("", words("record").text("nothing"))

@@ -12,12 +12,11 @@ from components.feed_forward import panel
 from components.feed_forward.neurons import neurons_value, notes_value
 from components.feed_forward.sparsity import layers_figure, layers_numbers
 from components.visible import visible_bytes
-from components.widgets.chart_host import read_figure
 from engine.model import LoadedModel
 from engine.refusals import Refused
 from tests.components.handmade import make_view
 from tests.components.looking import HOSTILE, SHOWN_HOSTILE, Looked, cells, look, notes
-from tests.components.reading import read, station
+from tests.components.reading import read, read_figure, station
 from tests.engine.models import tiny
 
 

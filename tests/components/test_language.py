@@ -210,7 +210,7 @@ def test_every_text_in_sight_is_in_the_visit_s_language(desk: Desk, tmp_path: Pa
         plain, found, count = english(), set(), 0
         for station, panel in page.owner.items():
             visit.station = station
-            for probe in getattr(panel, "ASKS", ()):
+            for probe in panel.CONTROLS.asks:
                 desk.ask(visit, probe)
             frame = page.frame(visit)
             for name, value in (frame["first"] | frame["soon"]).items():

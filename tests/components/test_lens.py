@@ -15,7 +15,6 @@ from components.lens import panel as lens
 from components.lens.rows import climb
 from components.panel import View
 from components.residual import panel as residual
-from components.widgets.chart_host import read_figure
 from engine.catalog import load_catalog
 from engine.experiment import Experiment
 from engine.model import LoadedModel
@@ -23,7 +22,7 @@ from engine.refusals import Refused
 from engine.runtime import Runtime
 from engine.settings import Settings
 from tests.components.handmade import make_view
-from tests.components.reading import read
+from tests.components.reading import read, read_figure
 
 HOSTILE = b"<img src=x onerror=alert(1)>${x}\xe2\x91"
 

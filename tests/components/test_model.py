@@ -1,6 +1,7 @@
 """The model panel: hard parameters of the facts, shares that sum to the whole, and nothing that a click could break."""
 
 import dataclasses
+from typing import get_args
 
 import plotly.graph_objects as go
 import pytest
@@ -11,16 +12,15 @@ from components.model.parameters import parameters_value
 from components.model.parts import ORDER, areas_figure, parts_value, share_text, where_note
 from components.panel import Recorded
 from components.units import bytes_text
-from components.widgets.chart_host import read_figure
 from components.widgets.host import read
 from engine.answers.memory import Memory, Need
-from engine.answers.model import Model
+from engine.answers.model import Model, Part
 from engine.model import LoadedModel
 from engine.playback import NotRecorded
-from engine.probes.model import PARTS, measure
+from engine.probes.model import measure
 from tests.components.handmade import make_facts, make_view
 from tests.components.looking import cells, look, notes
-from tests.components.reading import station
+from tests.components.reading import read_figure, station
 from tests.engine.models import CONFIGS, tiny
 
 
@@ -149,7 +149,7 @@ def test_fused_and_unlike_layers_are_named() -> None:
 
 
 def test_texts_and_order() -> None:
-    assert set(ORDER) == set(PARTS)
+    assert set(ORDER) == set(get_args(Part))
     assert [share_text(share) for share in (0.0, 0.0001, 0.2105, 1.0)] == ["0.0%", "<0.1%", "21.1%", "100.0%"]
     assert [panel.count_text(count) for count in (999, 1000, 134_515_008, 7_600_000_000)] == [
         "999", "1.0K", "134.5M", "7.6B",

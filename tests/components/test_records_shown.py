@@ -21,7 +21,7 @@ from tests.engine.records import contents
 from tests.engine.test_record import mutated
 
 #: Probes behind buttons, but those that run something beside the trace.
-BUTTONS = [name for panel in PANELS for name in getattr(panel, "ASKS", ()) if name not in
+BUTTONS = [name for panel in PANELS for name in panel.CONTROLS.asks if name not in
            ("without_template", "take_branch", "chances")]  # fmt: skip
 
 

@@ -8,13 +8,12 @@ import pytest
 from components.turns import closing, ledger
 from components.turns import panel as turns
 from components.turns.checks import cold_table, prefix_note, time_table
-from components.widgets.chart_host import read_figure
 from engine.answers.cold_turn import ColdTurn
 from engine.answers.time_in_prompt import TimeCase, TimeInPrompt
 from engine.trace import Parted, PrefixLookup, Stopped, Trace
 from tests.components.chats import CLOSE, FIRST, chat, grown, second
 from tests.components.handmade import make_trace, make_view
-from tests.components.reading import read, station
+from tests.components.reading import read, read_figure, station
 
 # The ledger.
 

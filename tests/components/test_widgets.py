@@ -16,6 +16,7 @@ from components.widgets import chart_host, heatmap, host, rail, table, token_str
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Chip, Group
+from tests.components.reading import read_figure
 
 
 def pixels(value: dict) -> np.ndarray:
@@ -82,7 +83,7 @@ def test_a_lone_surrogate_travels_as_its_escape():
 
 def test_a_chart_carries_texts_as_they_are():
     figure = drawing(200, [{"type": "scatter", "x": [0, 1, 2], "y": [1.0, None, 3.0], "name": "</script>"}])
-    drawn = chart_host.read_figure(chart_host.value(figure, label="l", height=200))
+    drawn = read_figure(chart_host.value(figure, label="l", height=200))
     assert drawn["data"] == figure["data"]
 
 
@@ -93,8 +94,8 @@ def test_what_all_marks_share_travels_once_and_the_figure_is_the_same():
     }
     value = chart_host.value(figure, label="l", height=200)
     assert value["traces"].count("scatter") == 1
-    assert chart_host.read_figure(value) == {"data": figure["data"], "layout": {**figure["layout"], "height": 200}}
-    assert chart_host.read_figure(chart_host.value({"data": [], "layout": {}}, label="l", height=9))["data"] == []
+    assert read_figure(value) == {"data": figure["data"], "layout": {**figure["layout"], "height": 200}}
+    assert read_figure(chart_host.value({"data": [], "layout": {}}, label="l", height=9))["data"] == []
 
 
 def test_heatmap_greys_and_blanks():

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from components.attention import panel as attention
-from components.export.recorded import HEADS, html_page
+from components.export.of_record import HEADS, html_page
 from components.lens import panel as lens
 from components.sampling import panel as sampling
 from components.widgets.host import read

@@ -173,7 +173,7 @@ def test_the_encoder_on_a_made_up_answer():
         "names": {"a": 1},
     }
     assert count(MADE) == 4 + 1 + 3 + (3 + 1) + 1 + 1 + 1
-    with pytest.raises(TypeError, match="a probe gave a object"):
+    with pytest.raises(TypeError, match="a object has no JSON"):
         encode(object())
 
 

@@ -5,11 +5,12 @@ import pickle
 import numpy as np
 import pytest
 
+from engine.answers.grid import grid_of
 from engine.asking import parameters
 from engine.burst import Failure, ask, burst, grid, recall
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
-from engine.probes.grid import Grid, grid_of
+from engine.probes.grid import Grid
 from engine.probes.table import PROBES
 from engine.refusals import Refused
 from engine.said import said

@@ -4,11 +4,12 @@ import threading
 
 import pytest
 
+from engine.answers.grid import grid_of
 from engine.bursts import FEW_SECONDS, MARGIN, MOST_TOKENS, SECONDS, Bursts
 from engine.catalog import load_catalog
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
-from engine.probes.grid import Grid, grid_of
+from engine.probes.grid import Grid
 from engine.refusals import Refused
 from engine.runtime import Runtime
 from engine.settings import Settings

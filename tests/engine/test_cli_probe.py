@@ -110,7 +110,10 @@ def test_flags_that_are_wrong_are_one_line_too(given, capsys, flag):
         (b"[" * 100_000, "JSON"),
         (b"[]", "an experiment is a JSON object"),
         ({"events": []}, "error: experiment.version: Field required"),
-        ({"version": 1, "experiment": experiment(), "events": [{}], "facts": {}, "versions": {}}, "this trace lacks "),
+        (
+            {"version": 1, "experiment": experiment(), "events": [{}], "facts": {}, "versions": {}},
+            "facts.model_id: this field is missing",
+        ),
     ],
 )
 def test_bad_sources_are_one_line(on_tiny, write, capsys, content, said):

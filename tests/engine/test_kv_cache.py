@@ -1,6 +1,5 @@
-"""The ledger equals the tensors; slices and cuts give the logits of a cache that never was longer."""
+"""Bytes by formula are those of the tensors; slices and cuts give the logits of a cache that never was longer."""
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -40,17 +39,12 @@ def feed(loaded: LoadedModel, cache: Cache, token: int) -> torch.Tensor:
 def test_bytes_by_formula_are_bytes_of_the_tensors(name: str, count: int, one_by_one: bool) -> None:
     loaded = tiny(name)
     cache, _ = filled(loaded, ids(count), one_by_one=one_by_one)
-    lines = kv_cache.ledger(cache, loaded.facts)
-    assert [line.kind for line in lines] == list(loaded.facts.layer_kinds)
-    for line, layer in zip(lines, cache.layers, strict=True):
-        assert line.keys == tuple(layer.keys.shape)
-        assert line.values == tuple(layer.values.shape)
-        assert line.nbytes == layer.keys.nbytes + layer.values.nbytes == line.formula_nbytes
-        assert line.keys[2] == (min(count, WINDOW - 1) if line.kind == "sliding" else count)
-        assert line.window == (WINDOW if line.kind == "sliding" else None)
-        assert line.dtype == "float32"
-    measured = kv_cache.measured_bytes(cache)
-    assert measured == sum(line.nbytes for line in lines) == loaded.facts.kv_bytes(count) > 0
+    held = [layer.keys.nbytes + layer.values.nbytes for layer in cache.layers]
+    for layer, kind, nbytes in zip(cache.layers, loaded.facts.layer_kinds, held, strict=True):
+        assert kv_cache.layer_kind(layer) == kind
+        assert layer.keys.shape[2] == (min(count, WINDOW - 1) if kind == "sliding" else count)
+        assert nbytes == loaded.facts.layer_kv_bytes(kind, count)
+    assert kv_cache.measured_bytes(cache) == sum(held) == loaded.facts.kv_bytes(count) > 0
     assert kv_cache.tokens(cache) == count
 
 
@@ -66,12 +60,9 @@ def test_kinds_of_layers_are_asked_of_the_cache() -> None:
     assert {"sliding", "full"} <= set(kinds)
 
 
-def test_an_empty_cache_has_a_ledger() -> None:
-    loaded = tiny("llama")
-    cache = kv_cache.new_cache(loaded.model.config)
-    lines = kv_cache.ledger(cache, loaded.facts)
-    assert [(line.keys, line.nbytes, line.formula_nbytes) for line in lines] == [(None, 0, 0)] * 2
-    assert kv_cache.first_shapes(cache) == {}
+def test_an_empty_cache_holds_nothing() -> None:
+    cache = kv_cache.new_cache(tiny("llama").model.config)
+    assert (kv_cache.tokens(cache), kv_cache.measured_bytes(cache), kv_cache.first_shapes(cache)) == (0, 0, {})
 
 
 def test_grouped_heads_take_their_share_of_the_bytes() -> None:
@@ -112,10 +103,11 @@ def test_cutting_back_leaves_a_cache_that_never_was_longer(name: str) -> None:
 def test_a_full_window_cannot_go_back_and_says_so(name: str) -> None:
     loaded = tiny(name)
     cache, _ = filled(loaded, ids(WINDOW))
-    before = dataclasses.astuple(kv_cache.ledger(cache, loaded.facts)[0])
+    before = [layer.keys.clone() for layer in cache.layers]
     assert f"window of {WINDOW}" in str(kv_cache.reason_against_cut(cache, WINDOW - 1))
     assert not kv_cache.cut_back(cache, WINDOW - 1)
-    assert dataclasses.astuple(kv_cache.ledger(cache, loaded.facts)[0]) == before
+    assert kv_cache.tokens(cache) == WINDOW
+    assert all(torch.equal(layer.keys, keys) for layer, keys in zip(cache.layers, before, strict=True))
     with pytest.raises(ValueError, match="window"):
         kv_cache.slice_cache(cache, 3)
     assert kv_cache.cut_back(cache, WINDOW)
@@ -128,12 +120,8 @@ def test_a_running_state_cannot_go_back_and_says_so() -> None:
     assert "running state" in str(kv_cache.reason_against_cut(cache, 3))
     assert not kv_cache.cut_back(cache, 3)
     assert kv_cache.tokens(cache) == 7
-    lines = kv_cache.ledger(cache, loaded.facts)
-    assert [(line.kind, line.keys is None) for line in lines] == [
-        ("stateful", True),
-        ("full", False),
-        ("stateful", True),
-    ]
+    kinds = [kv_cache.layer_kind(layer) for layer in cache.layers]
+    assert kinds == list(loaded.facts.layer_kinds) == ["stateful", "full", "stateful"]
     assert kv_cache.measured_bytes(cache) == loaded.facts.kv_bytes(7)
     assert kv_cache.first_shapes(cache)["keys"][2] == 7
 

@@ -21,7 +21,7 @@ def test_a_panel_with_several_stations_opens_the_first():
 def test_buttons_that_begin_another_run_cannot_be_pressed():
     assert buttons(PANEL_OF["lens"]) == ("lens_map",)
     assert buttons(PANEL_OF["prompt"]) == ()
-    every = {name for panel in PANELS for name in getattr(panel, "ASKS", ())}
+    every = {name for panel in PANELS for name in panel.CONTROLS.asks}
     assert every >= NOT_PRESSED
 
 

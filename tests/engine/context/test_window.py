@@ -11,6 +11,7 @@ from transformers import DynamicCache
 from engine.context.window import rows_of
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
+from engine.given_trace import replayed
 from engine.model import LoadedModel
 from engine.probes.attention import attention
 from engine.probes.inside import inside
@@ -18,7 +19,6 @@ from engine.probes.layer import layer
 from engine.probes.lens_map import lens_map
 from engine.probes.parity import parity
 from engine.probes.uncached import uncached
-from engine.recorded import replayed
 from engine.trace import Rendered, Stopped, Trace
 from tests.engine.context.chats import CHAT, cut, run, tokens
 from tests.engine.conversations import experiment, finish, ids, told

@@ -12,13 +12,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.answers.grid import GridResult
+from engine.answers.grid import GridResult, grid_of
 from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError
 from engine.model import LoadedModel
 from engine.probes import grid as module
 from engine.probes.chances import chances
-from engine.probes.grid import MAX_CELLS, Grid, grid_of, with_sampling
+from engine.probes.grid import MAX_CELLS, Grid, with_sampling
 from engine.probes.grid_cell import TOLERANCE
 from engine.stages.forward import forward_rows
 from engine.trace import Trace

@@ -19,6 +19,7 @@ from engine.probes.lens import lens
 from engine.probes.lens_map import lens_map
 from engine.probes.norms import norms
 from engine.probes.residual import residual
+from tests.distributions import entropy, log_softmax
 from tests.engine.models import ROWS, tiny
 
 FAMILIES = ["llama", "qwen3", "gpt2", "mixed", "sliding", "capped", "multiplied"]
@@ -64,9 +65,9 @@ def test_every_row_is_the_final_norm_and_the_head_of_that_row(name: str) -> None
         found = lens(conversation, position=position, token_ids=[7, 8])
         rows = expected[:, position]
         np.testing.assert_allclose(found.logits, rows[:, found.token_ids], atol=2e-4)
-        log_probabilities = numerics.log_softmax(rows)
+        log_probabilities = log_softmax(rows)
         np.testing.assert_allclose(found.probabilities, np.exp(log_probabilities)[:, found.token_ids], atol=1e-4)
-        np.testing.assert_allclose(found.entropies, numerics.entropy(log_probabilities), atol=1e-3)
+        np.testing.assert_allclose(found.entropies, entropy(log_probabilities), atol=1e-3)
         np.testing.assert_allclose(found.top_probabilities, np.exp(log_probabilities.max(axis=1)), atol=1e-4)
         assert found.next_id == ids[position + 1]
         assert {7, 8, found.next_id} <= set(found.token_ids.tolist())

@@ -1,6 +1,7 @@
 """Every number of a model is counted once and lies where its shape says; hard parameters are the modules' own."""
 
 from math import prod
+from typing import get_args
 
 import pytest
 import torch
@@ -15,16 +16,16 @@ from transformers import (
     Qwen2MoeConfig,
 )
 
-from engine.answers.model import Model
+from engine.answers.model import Model, Part
 from engine.model import LoadedModel
-from engine.probes.model import PARTS, measure, model
+from engine.probes.model import measure, model
 from tests.engine.models import CONFIGS, ROWS, tiny, tiny_tokenizer
 from tests.engine.probes.test_feed_forward import SHAPE, other
 from tests.engine.probes.test_lens import FACTS, talk
 
 
 def counts(found: Model) -> dict[str, int]:
-    return {part: found.numbers(part) for part in PARTS if found.numbers(part)}
+    return {part: found.numbers(part) for part in get_args(Part) if found.numbers(part)}
 
 
 def test_a_llama_by_hand(llama: LoadedModel) -> None:
@@ -67,8 +68,8 @@ def test_every_number_is_counted_once(name: str) -> None:
     found = measure(loaded.model, loaded.facts)
     assert found.counted == found.parameters == loaded.model.num_parameters() == loaded.facts.parameters
     assert sum(numbers for numbers, _ in found.by_dtype.values()) == found.counted
-    assert sum(found.nbytes(part) for part in PARTS) == sum(p.nbytes for p in loaded.model.parameters())
-    for part in PARTS:
+    assert sum(found.nbytes(part) for part in get_args(Part)) == sum(p.nbytes for p in loaded.model.parameters())
+    for part in get_args(Part):
         outside = sum(one.numbers for one in found.weights if one.part == part and one.layer is None)
         assert sum(found.layers(part)) + outside == found.numbers(part)
     tied = loaded.model.get_output_embeddings().weight is loaded.model.get_input_embeddings().weight

@@ -4,8 +4,8 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
+from engine.given_trace import replayed
 from engine.probes.policy import ANSWER_TOKENS, COMPUTED, policy
-from engine.recorded import replayed
 from tests.engine.callers import caller
 from tests.engine.context.chats import CHAT, cut, run
 from tests.engine.conversations import experiment, finish

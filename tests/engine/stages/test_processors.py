@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import numerics
 from engine.experiment import Experiment, ExperimentError
 from engine.model import LoadedModel
 from engine.stages.candidates import best_eos, cut_by, follow
 from engine.stages.processors import bad_word_ids, build_chain
 from engine.stages.snapshots import NoCandidate, Snapshot
+from tests.distributions import entropy, log_softmax
 from tests.engine.models import ROWS, tiny, tiny_tokenizer
 
 PROMPT = [50, 60, 70, 60]
@@ -85,10 +85,10 @@ def test_snapshots_say_what_numpy_says(seed: int, order: str) -> None:
         bad_words=["the"],
     )
     assert torch.equal(logits, before), "a processor wrote into the model's own logits"
-    wide = [numerics.log_softmax(item.logits.numpy()) for item in stages]
+    wide = [log_softmax(item.logits.numpy()) for item in stages]
     for item, log_probabilities in zip(stages, wide, strict=True):
         assert item.stage.kept == np.isfinite(log_probabilities).sum()
-        assert item.stage.entropy == pytest.approx(float(numerics.entropy(log_probabilities)), abs=2e-6)
+        assert item.stage.entropy == pytest.approx(float(entropy(log_probabilities)), abs=2e-6)
         np.testing.assert_allclose(item.probabilities(np.arange(ROWS)), np.exp(log_probabilities), atol=1e-6)
     for (item, log_probabilities), previous in zip(list(zip(stages, wide, strict=True))[1:], wide, strict=False):
         gone = np.isneginf(log_probabilities) & ~np.isneginf(previous)

@@ -8,7 +8,7 @@ from engine.stages.vocabulary import Vocabulary
 from engine.trace import Draw, Shape, Stepped
 
 
-def record(
+def step_event(
     snapshots: Sequence[Snapshot],
     words: Vocabulary,
     eos_ids: Sequence[int],

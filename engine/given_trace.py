@@ -1,13 +1,12 @@
-"""A trace that comes from outside: read, checked, and made a conversation again without drawing anything.
+"""A trace that is given from outside: read, checked, and made a conversation again without drawing anything.
 
-What a probe needs of a trace are its ids. They are fed to the model as they stand; the rest of the record is kept.
+What a probe needs of a trace are its ids. They are fed to the model as they stand; the rest of it is kept.
 """
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from engine.experiment import ExperimentError, parse_experiment
-from engine.said import said
 from engine.tools.registry import TOOLS
 from engine.trace import Trace
 from engine.trace_check import check_ids, check_order
@@ -29,12 +28,7 @@ def parse_trace(data: dict[str, Any], *, models: Collection[str]) -> Trace:
         parse_experiment(data.get("experiment", {}), models=models, tools=TOOLS)
     except ExperimentError as error:
         raise ExperimentError(f"experiment.{error.path}".rstrip("."), error.message) from None
-    try:
-        trace = trace_from_json(data)
-    except KeyError as error:
-        raise ExperimentError("events", said("trace_lacks", name=error)) from None
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ExperimentError("events", said("no_trace", error=str(error)[:200])) from None
+    trace = trace_from_json(data)
     check_order(trace)
     return trace
 

@@ -8,9 +8,9 @@ import pytest
 
 from engine.asking import answer
 from engine.experiment import ExperimentError
+from engine.given_trace import is_trace, parse_trace, replayed
 from engine.probe_json import encode
 from engine.probes.table import PROBES
-from engine.recorded import is_trace, parse_trace, replayed
 from engine.trace_json import trace_to_json
 from tests.engine.models import CONTEXT, ROWS, tiny
 from tests.engine.probes.test_inside import ended
@@ -69,21 +69,27 @@ def change(data, path, value):
         (("experiment", "sampling", "top_p"), 7, "sampling.top_p: "),
         (("experiment", "model"), "other", "unknown model 'other'"),
         (("experiment",), None, "a JSON object"),
-        (("events",), 5, "this is no trace"),
-        (("events", 0, "kind"), "made", "unknown event kind 'made'"),
+        (("events",), 5, "events: a list is wanted"),
+        (("events", 0, "kind"), "made", "events[0].kind: an event is one of rendered, "),
         (("events", 0, "token_ids"), [], "the prompt of turn 0"),
         (("events", 0, "token_ids"), [[1, 2]], "the prompt of turn 0"),
-        (("events", 0, "token_ids"), ["x"], "this is no trace"),
-        (("events", 0, "token_ids"), [10**30], "this is no trace"),
+        (("events", 0, "token_ids"), ["x"], "events[0].token_ids: a list of whole numbers is wanted, got 'x'"),
+        (("events", 0, "token_ids"), [10**30], "events[0].token_ids: a list of whole numbers"),
+        (("events", 0, "token_ids"), [2**31], "events[0].token_ids: these lists are no array of int32"),
+        (("events", 0, "token_ids"), [[1], [1, 2]], "events[0].token_ids: these lists are no array of int32"),
+        (("events", 0, "special"), [1], "events[0].special: a list of true and false is wanted, got 1"),
+        (("events", 2, "logits"), [[[[[[1.0]]]]]], "events[2].logits: a list of numbers is wanted, got a list"),
         (("events", 0, "token_ids", 0), -1, "token ids of this model go up to 319"),
         (("events", 0, "token_ids", 0), ROWS, "token ids of this model go up to 319"),
         (("events", 0, "turn"), 4, "the prompt of turn 0"),
-        (("events", 2, "token_id"), "7", "token ids of this model go up to 319"),
-        (("events", 2, "token_id"), None, "token ids of this model go up to 319"),
-        (("events", 2, "token_bytes"), 10**12, "this is no trace"),
+        (("events", 2, "token_id"), "7", "events[2].token_id: a whole number is wanted, got '7'"),
+        (("events", 2, "token_id"), None, "events[2].token_id: a whole number is wanted, got None"),
+        (("events", 2, "token_id"), ROWS, "token ids of this model go up to 319"),
+        (("events", 2, "token_bytes"), 10**12, "events[2].token_bytes: a list of bytes is wanted"),
+        (("events", 2, "token_bytes"), [10**12], "events[2].token_bytes: a list of bytes is wanted"),
         (("events", 2, "step"), 3, "events[2]: step 0 of turn 0 is wanted here"),
-        (("events", 2), {"kind": "stepped"}, "this trace lacks 'turn'"),
-        (("facts",), {}, "this trace lacks 'model_id'"),
+        (("events", 2), {"kind": "stepped"}, "events[2].turn: this field is missing"),
+        (("facts",), {}, "facts.model_id: this field is missing"),
     ],
 )
 def test_what_is_no_trace_is_refused_in_one_line(path, value, said):
