@@ -91,6 +91,6 @@ def test_a_share_is_given_back_also_where_the_run_fails() -> None:
     with clients.run("a"):
         with clients.run("b"):
             pass
-        with pytest.raises(Refused, match="1 runs under way"), clients.run("a"):
+        with pytest.raises(Refused, match="1 run under way"), clients.run("a"):
             pass
     assert not clients._under_way

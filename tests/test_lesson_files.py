@@ -148,7 +148,11 @@ def test_a_mistake_is_told_as_the_document_says(example, capsys):
             "note 2: cursor.step: there is no step 50; turn 0 has 8 tokens",
         ),
         ("cursor: {step: 5}", "press: [norms]", "note 2: press: sampling has no button 'norms' that a note may press"),
-        ("panel: logits", "panel: tools", "note 2: panel: tools has nothing to show here: "),
+        (
+            "panel: logits\n    part: sampling-bars",
+            "panel: tools",
+            "note 2: panel: tools has nothing to show here: ",
+        ),
         (
             "panel: logits\n    part: sampling-bars",
             "panel: attention\n    part: attention-matrix",

@@ -17,16 +17,15 @@ from engine.refusals import NothingStarted
 from tests.components.pages import page_over
 from tests.components.replays import finished
 
-SAVE, MAKE = "record_menu.save", "export.button.make"
+SAVE, MAKE, OPEN = ("record-save", "click"), ("record-page", "click"), ("record-open", "upload")
 
 
-def handler(page: Page, name: str) -> Callable[..., Any]:
-    """The function of an event, by its module and name."""
-    module, _, own = name.rpartition(".")
-    for block in page.blocks.fns.values():
-        if (getattr(block.fn, "__module__", ""), getattr(block.fn, "__name__", "")) == (f"components.{module}", own):
-            return block.fn
-    raise LookupError(name)
+def handler(page: Page, name: tuple[str, str]) -> Callable[..., Any]:
+    """The function of an event, by the component that has it and what happens there."""
+    element, event = name
+    (part,) = [one for one in page.blocks.blocks.values() if one.elem_id == element]
+    (found,) = [one.fn for one in page.blocks.fns.values() if (part._id, event) in one.targets]
+    return found
 
 
 def steps(generator: Iterator[Any]) -> list[Any]:
@@ -83,7 +82,7 @@ def test_a_page_of_a_run_is_told_in_the_language(page, visit):
 
 
 def test_a_file_that_is_no_record_is_told_in_the_language(page, visit):
-    Context().run(handler(page, "record_menu.opened"), visit, b"no record")
+    Context().run(handler(page, OPEN), visit, b"no record")
     assert visit.notice.startswith(sentence("record", "refused", reason="|").partition("|")[0])
 
 

@@ -15,7 +15,7 @@ from engine.answers.parity import Parity
 from engine.answers.refusal import Refusal
 from engine.answers.table import ANSWERS
 from engine.conversation import Conversation
-from engine.exact_json import decode, encode
+from engine.exact_json import EXACT
 from engine.experiment import ExperimentError
 from engine.playback import Playback
 from engine.record import Answered, Record, record_from_bytes, record_to_bytes
@@ -124,7 +124,7 @@ def kept(key: Any = "not_fed", values: Any = None, text: Any = "as it was kept")
     ids=lambda value: value["said"] or "none",
 )
 def test_what_this_program_cannot_say_is_shown_as_it_was_kept(value):
-    found = decode(Sentence, value)
+    found = EXACT.decode(Sentence, value)
     assert found == "as it was kept"
     assert type(found) is str
     speak("zh")
@@ -173,13 +173,13 @@ def test_a_sentence_stands_only_where_a_reason_may():
 
 
 def test_values_are_never_read_as_templates():
-    found = decode(Sentence, kept("of_field", {"field": "{reason.__class__}", "reason": "{0}"}))
+    found = EXACT.decode(Sentence, kept("of_field", {"field": "{reason.__class__}", "reason": "{0}"}))
     assert found == "{reason.__class__}: {0}"
 
 
 def test_a_model_s_arguments_are_no_sentences():
     """What a model writes into a call may look like one; only reasons are read as such."""
-    assert decode(dict[str, Any], encode({"a": kept("a_list", {})})) == {"a": kept("a_list", {})}
+    assert EXACT.decode(dict[str, Any], EXACT.encode({"a": kept("a_list", {})})) == {"a": kept("a_list", {})}
 
 
 @pytest.mark.parametrize(
