@@ -32,8 +32,13 @@
           }
           const [, kind, event] = HEAD.exec(value) ?? [];
           if (kind === "process_completed") open.delete(event);
-          if (kind !== "close_stream" || !open.size) return controller.enqueue(value);
-          messages = split((await connect()).body);
+          if (kind === "close_stream" && open.size) {
+            messages = split((await connect()).body);
+            continue;
+          }
+          controller.enqueue(value);
+          if (kind === "close_stream") controller.close(); // what comes after is gradio's giving up of the connection
+          return undefined;
         }
       },
       cancel: (reason) => messages.cancel(reason),

@@ -88,6 +88,7 @@ def test_a_chinese_browser_gets_chinese_on_a_phone_and_what_it_chose_when_it_com
         page.open(station)
         assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), station
     switch(page, "en")
+    speaks(page, "en")  # a page that is left while an event is open says so in the console
     page.page.reload()
     eventually(lambda: page.texts("#timeline .t"), "the first prompt")
     speaks(page, "en")

@@ -112,7 +112,8 @@ def test_stop_ends_the_run_within_a_step_and_a_step_goes_on(visit: OpenApp, run_
 
 def test_a_second_run_while_running_changes_nothing(visit: OpenApp, run_trace: RunTrace) -> None:
     page = visit()
-    long_run(page)
+    length = 4 * LONG  # the presses below come before its end on a slow machine too
+    long_run(page, length)
     page.begin()
     assert page.page.is_disabled("#run")
     page.page.evaluate("document.querySelector('#run').click()")
@@ -120,7 +121,7 @@ def test_a_second_run_while_running_changes_nothing(visit: OpenApp, run_trace: R
     page.press("step")
     eventually(lambda: "press Stop first" in page.notice, "the refusal of a step")
     eventually(lambda: page.runs_ended == 1, "the end")
-    trace = run_trace(default_experiment(sampling={"min_new_tokens": LONG}, stop={"max_new_tokens": LONG}))
+    trace = run_trace(default_experiment(sampling={"min_new_tokens": length}, stop={"max_new_tokens": length}))
     assert page.tokens == shown_tokens(trace)
 
 

@@ -27,12 +27,16 @@ window.fetch = async (resource, options) => {
 """
 
 
-def test_a_press_while_the_stream_ends_is_answered(visit: OpenApp) -> None:
-    page = visit()
-    page.page.context.add_init_script(LATE_END)
-    page.page.reload()
-    page.page.wait_for_selector("#timeline .t")
+def test_a_press_while_the_stream_ends_is_answered(app: str, visit: OpenApp) -> None:
+    page = visit().page.context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.add_init_script(LATE_END)
+    page.goto(app)
+    page.wait_for_selector("#timeline .t")
     for station in ("tokens", "kv_cache", "tensors", "draw"):
-        page.page.wait_for_function("window.ending")
-        page.open(station)
-    assert page.page.evaluate("window.pressedMeanwhile") >= 4
+        page.wait_for_function("window.ending")
+        page.click(f'#rail .st[data-id="{station}"]')
+        page.wait_for_selector(f'#rail .st[data-id="{station}"][aria-current]')
+    assert page.evaluate("window.pressedMeanwhile") >= 4
+    assert said == []

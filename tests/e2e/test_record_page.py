@@ -26,8 +26,6 @@ from tests.components.exported import HOSTILE, hostile_record, view_of
 from tests.e2e.conftest import OpenApp
 from tests.e2e.visitor import eventually
 
-pytestmark = pytest.mark.xdist_group("record page")  # its record takes half a minute to make
-
 TOKENS = 60
 LIMIT = 3_000_000
 SHOWN = [(24, 3), (24, 0), (5, 3)]
