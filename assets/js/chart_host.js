@@ -111,19 +111,20 @@ decodescope.views.chart_host = (root, send, options) => {
   }
 };
 
-// Charts are drawn one at a time, each then leaving the browser six times the time it took: while tokens come in, a chart
-// that falls behind skips to its newest figure, and the tokens do not wait for it.
+// Charts are drawn one at a time. While tokens come in, each then leaves the browser six times the time it took: a chart that
+// falls behind skips to its newest figure, and the tokens do not wait for it.
 decodescope.charts = (() => {
   const queue = [];
   let busy = false;
   const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+  const running = () => document.getElementById("stop")?.disabled === false;
   async function work() {
     busy = true;
     while (queue.length) {
       await new Promise(requestAnimationFrame);
       const started = performance.now();
       await queue.shift()();
-      await pause(Math.min(6 * (performance.now() - started), 400));
+      if (running()) await pause(Math.min(6 * (performance.now() - started), 400));
     }
     busy = false;
   }

@@ -112,7 +112,7 @@ def test_stop_ends_the_run_within_a_step_and_a_step_goes_on(visit: OpenApp, run_
 
 def test_a_second_run_while_running_changes_nothing(visit: OpenApp, run_trace: RunTrace) -> None:
     page = visit()
-    length = 4 * LONG  # the presses below come before its end on a slow machine too
+    length = 2 * LONG  # the presses below come before its end on a slow machine too
     long_run(page, length)
     page.begin()
     assert page.page.is_disabled("#run")

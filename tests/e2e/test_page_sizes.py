@@ -56,6 +56,7 @@ def at_paris(page: Visitor, station: str, *charts: str) -> None:
     page.select(42)
     for chart in charts:
         page.page.wait_for_selector(f"#{chart} .main-svg text >> nth=0")
+    page.page.wait_for_timeout(700)  # the charts may show the end of the run until they are drawn anew
 
 
 # Colours move nothing, so each size is walked through in one of the themes.
