@@ -51,7 +51,12 @@ decodescope.views.chart_host = (root, send, options) => {
     stale = listening && !inSight;
     if (waiting || stale) return;
     waiting = true;
-    decodescope.charts.take(() => draw().catch(failed));
+    attribute(plot, "aria-busy", "true"); // it may show something older yet
+    decodescope.charts.take(() => draw().catch(failed).finally(drawnAll));
+  }
+
+  function drawnAll() {
+    attribute(plot, "aria-busy", waiting ? "true" : null);
   }
 
   function join(text) {
