@@ -252,6 +252,10 @@ window.decodescope = (() => {
     };
   }
 
+  // Whether all stands in one column; and how to scroll, at once where less motion is asked for.
+  const narrow = () => window.matchMedia("(max-width: 900px)").matches;
+  const motion = () => (window.matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
+
   // Call `draw` whenever gradio switches between light and dark, which it does by a class of the body.
   function onTheme(node, draw) {
     themed.add({ node, draw });
@@ -264,5 +268,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, reveal, current, roving, onTheme };
+  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, reveal, current, roving, narrow, motion, onTheme };
 })();

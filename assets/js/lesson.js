@@ -1,6 +1,6 @@
 // The lesson strip: the list of lessons, or the note that is played, with its question and answer.
 decodescope.views.lesson = (root, send, options) => {
-  const { make, attribute, unpack, list } = decodescope;
+  const { make, attribute, unpack, list, narrow } = decodescope;
   const box = root.appendChild(make("section", "lesson"));
   attribute(box, "aria-label", options.label);
 
@@ -75,8 +75,7 @@ decodescope.views.lesson = (root, send, options) => {
   shelfTitle.tabIndex = title.tabIndex = -1;
   // The keyboard and the screen reader go along from the header to the list, and from the list to the lesson.
   const follow = (node) => setTimeout(() => node.focus({ preventScroll: true }));
-  const narrow = () => window.matchMedia("(max-width: 900px)").matches;
-  const pointer = decodescope.pointer(box, narrow);
+  const pointer = decodescope.pointer(box);
   point.type = "button";
   point.addEventListener("click", () => pointer.show());
   let key = "";
@@ -138,10 +137,9 @@ decodescope.views.lesson = (root, send, options) => {
 
 // The part of the panel that a note speaks of is marked. Beside a note that stays in sight it is also brought into sight, once
 // the panel shows it; on a phone the note would be gone by that, so there a button does it.
-decodescope.pointer = (note, narrow) => {
-  const { measured } = decodescope;
+decodescope.pointer = (note) => {
+  const { measured, narrow, motion } = decodescope;
   const PATIENCE = 60; // times 50 milliseconds: a panel that is opened for the first time is built first
-  const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   let wanted = "";
   let marked = [];
   let timer = 0;
@@ -172,7 +170,7 @@ decodescope.pointer = (note, narrow) => {
         return [seen, top - stuck - 14];
       },
       ([seen, by]) => {
-        if (always || !seen) window.scrollBy({ top: by, behavior: still.matches ? "auto" : "smooth" });
+        if (always || !seen) window.scrollBy({ top: by, behavior: motion() });
       },
     );
   // Pictures above may still grow: looked at again a little later, unless the person has done something meanwhile.

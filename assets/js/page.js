@@ -24,7 +24,6 @@ document.addEventListener("keydown", (event) => {
 
 // Where the panel lies below the conversation, choosing a station brings it into sight.
 document.addEventListener("click", (event) => {
-  if (!event.target.closest("#rail .st") || !window.matchMedia("(max-width: 900px)").matches) return;
-  const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  document.getElementById("right").scrollIntoView({ behavior: still ? "auto" : "smooth" });
+  if (!event.target.closest("#rail .st") || !decodescope.narrow()) return;
+  document.getElementById("right").scrollIntoView({ behavior: decodescope.motion() });
 });

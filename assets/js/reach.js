@@ -27,8 +27,7 @@ decodescope.views.way = (root, send, options) => {
   button.type = "button";
   let target = null;
   button.addEventListener("click", () => {
-    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    target.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
+    target.scrollIntoView({ block: "start", behavior: decodescope.motion() });
     const place = [...target.querySelectorAll("[aria-current], h2")].find((node) => node.checkVisibility());
     place?.focus({ preventScroll: true });
   });

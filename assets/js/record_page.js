@@ -128,7 +128,7 @@ decodescope.recordPage = (data) => {
     if (typeof sent.id === "string" && sent.id in data.owner) {
       station = sent.id;
       draw();
-      if (window.matchMedia("(max-width: 900px)").matches) right.scrollIntoView();
+      if (decodescope.narrow()) right.scrollIntoView();
       return;
     }
     pause();

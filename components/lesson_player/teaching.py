@@ -1,6 +1,6 @@
 """What a person does in a lesson: open the list, play a note, go on and back, see the answer, run it live, leave."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.copy import words
 from components.desk_part import DeskPart
@@ -14,9 +14,6 @@ from engine.experiment import ExperimentError
 from engine.lessons import Lesson
 from engine.playback import Playback
 from engine.refusals import Refused
-
-if TYPE_CHECKING:
-    pass
 
 
 class Teaching(DeskPart):

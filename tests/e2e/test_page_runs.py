@@ -63,13 +63,18 @@ def cache_bytes(page: Visitor) -> int:
     return int(page.rows("kv-formula")[-1][1].split()[0].replace(",", ""))
 
 
-def test_everything_in_sight_follows_a_run(visit: OpenApp) -> None:
-    page = visit()
+def after_a_run(page: Visitor, watch: str) -> Visitor:
+    """The page at the end of a long run with the cache's panel open, which a script watched."""
     page.open("kv_cache")
     long_run(page)
-    page.page.evaluate(WATCH)
+    page.page.evaluate(watch)
     page.run()
     assert len(page.tokens) == LONG
+    return page
+
+
+def test_everything_in_sight_follows_a_run(visit: OpenApp) -> None:
+    page = after_a_run(visit(), WATCH)
     assert page.station("stop") == "yes: length"
     frames: list[list[str]] = page.page.evaluate("window.frames_seen")
     assert page.texts("#kv-growth .main-svg")
@@ -79,12 +84,7 @@ def test_everything_in_sight_follows_a_run(visit: OpenApp) -> None:
 
 def test_while_tokens_come_in_the_page_is_laid_out_once_a_picture(visit: OpenApp) -> None:
     """A size asked for between two pictures, and the language set anew, have the browser style the whole page again."""
-    page = visit()
-    page.open("kv_cache")
-    long_run(page)
-    page.page.evaluate(ASKED)
-    page.run()
-    assert len(page.tokens) == LONG
+    page = after_a_run(visit(), ASKED)
     assert page.page.evaluate("window.asked") == []
     assert page.page.evaluate("window.languages") == 0
 
