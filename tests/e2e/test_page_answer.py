@@ -93,7 +93,7 @@ def test_every_number_of_the_candidates_is_the_traces(at_paris: Visitor, paris: 
             assert close(shown_probability, probability)
     chosen = at_paris.page.locator("#sampling-candidates tr[aria-current] td")
     assert chosen.nth(1).inner_text() == "7042"
-    eventually(lambda: at_paris.texts("#sampling-slope .annotation-text"), "the chart")
+    at_paris.drawn("sampling-slope")
     heads = at_paris.texts("#sampling-slope .annotation-text")
     for stage in step["stages"]:
         assert any(f"{stage['kept']:,} kept" in head for head in heads)

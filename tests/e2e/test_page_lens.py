@@ -31,7 +31,7 @@ def test_paris_climbs_from_beyond_a_thousand_to_the_top(at_is: Visitor) -> None:
     for row, rank in PARIS["paris_rank_by_lens_row"].items():
         assert ranks[int(row)] == f"{rank:,}"
     assert (at_is.station("lens"), at_is.note("lens")) == ("#1 at 29", "p .962")
-    eventually(lambda: at_is.texts("#lens-ranks .annotation-text"), "the chart")
+    at_is.drawn("lens-ranks")
     assert "␣Paris 1" in at_is.texts("#lens-ranks .annotation-text")
     eventually(lambda: "last lens row = logits" in " ".join(at_is.status), "the check")
     at_is.page.fill("#lens-look-up textarea", " Berlin")

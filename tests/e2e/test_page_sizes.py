@@ -55,7 +55,7 @@ def at_paris(page: Visitor, station: str, *charts: str) -> None:
     page.open(station)
     page.select(42)
     for chart in charts:
-        page.page.wait_for_selector(f"#{chart} .plot:not([aria-busy]) .main-svg text >> nth=0")
+        page.drawn(chart)
 
 
 # Colours move nothing, so each size is walked through in one of the themes.
@@ -111,7 +111,7 @@ def test_a_picture_of_a_lesson(visit: OpenApp) -> None:
     page.press("lessons")
     page.page.click('#lesson .lesson-card[data-id="paris"]')
     page.page.click("#lesson .lesson-note [data-do=next]")
-    page.page.wait_for_selector("#lens-ranks .plot:not([aria-busy]) .main-svg text >> nth=0")
+    page.drawn("lens-ranks")
     picture(page, "lesson")
 
 

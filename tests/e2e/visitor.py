@@ -100,6 +100,10 @@ class Visitor:
             self._unfolded = True
         return self.page.locator(f"#set-{field} :is(input, textarea)").first
 
+    def drawn(self, chart: str) -> None:
+        """Wait until a chart shows its newest figure: it is drawn after what stands around it."""
+        self.page.wait_for_selector(f"#{chart} .plot:not([aria-busy]) .main-svg text >> nth=0")
+
     def _awaiting_end(self, begin: Callable[[], None]) -> None:
         before = self.runs_ended
         begin()
