@@ -47,12 +47,11 @@ class SpareLayer(DynamicLayer):
         total = held + key_states.shape[-2]
         if self._room is None or self._room[0].shape[-2] < self._start + total:
             self._room, self._start = self._new_room(key_states, value_states, held, total + SPARE), 0
-        keys, values = self._room
-        start, end = self._start, self._start + total
-        keys[..., start + held : end, :] = key_states
-        values[..., start + held : end, :] = value_states
-        self.keys, self.values = keys[..., start:end, :], values[..., start:end, :]
-        return self.keys, self.values
+        keys, values = (states.narrow(-2, self._start, total) for states in self._room)
+        keys.narrow(-2, held, total - held).copy_(key_states)
+        values.narrow(-2, held, total - held).copy_(value_states)
+        self.keys, self.values = keys, values
+        return keys, values
 
     def reset(self) -> None:
         """Forget every position and give the room back."""

@@ -14,7 +14,7 @@ from engine.conversation import Conversation
 from engine.limits import check_id
 from engine.probes.distribution import find_tokens
 from engine.probes.inside import Inside, context_of, inside
-from engine.probes.readings import read
+from engine.probes.readings import rank_row, read
 from engine.probes.recompute import context_ids
 from engine.stages.vocabulary import vocabulary
 
@@ -50,15 +50,15 @@ def read_stream(conversation: Conversation, turn: int, found: Inside, asked: tup
     following = next_token(conversation, turn, found.position + 1)
     eos_ids = conversation.loaded.facts.eos_ids
     with torch.inference_mode():
-        logits = rows(found).numpy(force=True)
+        table = rows(found).cpu()
         last = found.logits.numpy(force=True)
-    top_ids = logits.argmax(axis=1).astype(np.int32)
+    logits = table.numpy()
+    reading = read(table, logits[:, :0])  # whom to rank depends on who leads
     eos = max(eos_ids, key=lambda token: float(last[token])) if eos_ids else None
-    leaders = list(dict.fromkeys(reversed(top_ids.tolist())))[:LEADERS]
+    leaders = list(dict.fromkeys(reversed(reading.top_ids.tolist())))[:LEADERS]
     first = [token for token in (following, eos) if token is not None]
     followed = list(dict.fromkeys([*first, *asked, *leaders]))
     own = logits[:, followed]
-    reading = read(logits, top_ids, own)
     words = vocabulary(conversation.loaded.tokenizer)
     return Lens(
         turn=turn,
@@ -68,11 +68,11 @@ def read_stream(conversation: Conversation, turn: int, found: Inside, asked: tup
         next_id=following,
         eos_id=eos,
         asked=asked,
-        ranks=reading.ranks,
+        ranks=np.array([rank_row(row, mine) for row, mine in zip(logits, own, strict=True)], np.int32),
         logits=own,
         probabilities=np.exp(own - reading.normalisers[:, None]),
-        top_ids=top_ids,
-        top_bytes=tuple(words.bytes(token) for token in top_ids.tolist()),
+        top_ids=reading.top_ids,
+        top_bytes=tuple(words.bytes(token) for token in reading.top_ids.tolist()),
         top_probabilities=reading.top_probabilities,
         entropies=reading.entropies,
         max_difference=float(np.abs(logits[-1] - last).max()),

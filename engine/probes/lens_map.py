@@ -60,11 +60,12 @@ def read_pieces(found: Stretch, next_ids: Ints, vocab: int) -> tuple[Ints, Float
         wanted = np.tile(next_ids, len(found.stream))
         each = max(1, PIECE // vocab)
         for at in range(0, len(normed), each):
-            logits = found.parts.unembed(normed[at : at + each]).numpy(force=True)
+            table = found.parts.unembed(normed[at : at + each]).cpu()
+            logits = table.numpy()
             ids = wanted[at : at + each, None]
             own = np.take_along_axis(logits, np.maximum(ids, 0), axis=1)
-            tops.append(logits.argmax(axis=1).astype(np.int32))
-            reading = read(logits, tops[-1], own)
+            reading = read(table, own)
+            tops.append(reading.top_ids)
             probabilities.append(reading.top_probabilities)
             ranks.append(np.where(ids < 0, 0, reading.ranks)[:, 0])
     shape = len(found.stream), len(next_ids)

@@ -32,16 +32,16 @@ def follow(snapshots: Sequence[Snapshot], always: Sequence[int], count: int = FO
 
 
 def _best(snapshot: Snapshot, count: int) -> list[int]:
-    row = snapshot.logits if snapshot.left is None else snapshot.logits[snapshot.left]
-    best = numerics.top_k(row.numpy(force=True), count)
-    found: list[int] = (best if snapshot.left is None else snapshot.left.numpy(force=True)[best]).tolist()
-    return found
+    if snapshot.left is None:
+        return [int(token) for token in numerics.top_k(snapshot.row, count)]
+    left = snapshot.left.numpy(force=True)
+    return [int(token) for token in left[numerics.top_k(snapshot.row[left], count)]]
 
 
 def scores_of(snapshots: Sequence[Snapshot], ids: Sequence[int]) -> Candidates:
     """The given tokens through all stages."""
     found = np.array(list(ids), dtype=np.int64)
-    logits = np.stack([snapshot.logits.numpy(force=True)[found] for snapshot in snapshots])
+    logits = np.stack([snapshot.row[found] for snapshot in snapshots])
     probabilities = np.stack([snapshot.probabilities(found) for snapshot in snapshots])
     order = np.lexsort((found, -logits[0], -probabilities[-1]))
     return Candidates(ids=found[order].astype(np.int32), logits=logits[:, order], probabilities=probabilities[:, order])
@@ -52,7 +52,7 @@ def best_eos(snapshots: Sequence[Snapshot], eos_ids: Sequence[int]) -> EosScore 
     if not eos_ids:
         return None
     own = snapshots[0]
-    row = own.logits.numpy(force=True)
+    row = own.row
     token_id = max(eos_ids, key=lambda token: float(row[token]))
     return EosScore(
         token_id=token_id,
@@ -65,4 +65,4 @@ def best_eos(snapshots: Sequence[Snapshot], eos_ids: Sequence[int]) -> EosScore 
 
 def cut_by(snapshots: Sequence[Snapshot], token_id: int) -> str | None:
     """The stage that gave the token −inf; None while it can still be drawn."""
-    return next((item.stage.name for item in snapshots if float(item.logits[token_id]) == -math.inf), None)
+    return next((item.stage.name for item in snapshots if item.row[token_id] == -math.inf), None)

@@ -49,7 +49,7 @@ def make_inputs(
     return Inputs(
         input_ids=torch.tensor([list(new_ids)], dtype=torch.long, device=device),
         attention_mask=mask[:, : total if mask_length is None else mask_length],
-        position_ids=positions_from_mask(mask)[:, past:] + offset,
+        position_ids=torch.arange(past + offset, total + offset, device=device)[None],
     )
 
 

@@ -44,6 +44,7 @@ class Chain:
         self.links = tuple(links)
         self.grammar = grammar
 
+    @torch.inference_mode()
     def run(self, input_ids: torch.Tensor, logits: torch.Tensor) -> tuple[Snapshot, ...]:
         """Snapshots of the model's own logits and of each stage.
 

@@ -12,6 +12,7 @@ def greedy(scores: torch.Tensor) -> int:
     return int(torch.argmax(scores[None], dim=-1))
 
 
+@torch.inference_mode()
 def draw(scores: torch.Tensor, generator: torch.Generator, left: torch.Tensor | None = None) -> Draw:
     """Draw from softmax(scores), scores [vocab] float32, exactly as `torch.multinomial(…, 1)` would.
 
@@ -19,7 +20,7 @@ def draw(scores: torch.Tensor, generator: torch.Generator, left: torch.Tensor | 
     q_i ~ Exp(1), the winner is argmax p_i / q_i. Running it here gives the same token, leaves the generator in the
     same state, and lets the arrival times be seen. See `Draw` for how the uniform number follows from them.
 
-    `left` are the ids by rising id whose score is not −inf, where they are known: only these can win.
+    `left` are rising ids, all those whose score is not −inf among them, where that is known: only these can win.
     """
     probabilities = torch.softmax(scores[None], dim=-1)
     race = torch.empty_like(probabilities).exponential_(1, generator=generator)

@@ -1,10 +1,12 @@
 """The whole distribution after one stage of the chain, and what the stage did to it.
 
 Cheap enough to take of every stage of every step: a row that nothing is cut from costs five passes over the
-vocabulary, and once a stage has cut, only the tokens that are left are looked at.
+vocabulary, and once a stage has cut more than half, only the tokens that are left are looked at.
 """
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,14 +36,20 @@ class Snapshot:
 
     stage: Stage
     logits: torch.Tensor  # [vocab] float32
-    left: torch.Tensor | None  # [kept] int64, ids by rising id; None while every token is left
+    left: torch.Tensor | None  # [n] int64, rising ids: all that are left, and at most as many others; None: every id
     highest: float
-    weights: torch.Tensor  # [vocab], or [kept] where some were cut: exp(logit − highest)
+    weights: torch.Tensor  # [n] or [vocab]: exp(logit − highest), 0 where cut
     normaliser: float  # their sum
+
+    @cached_property
+    def row(self) -> Floats:
+        """The logits [vocab] in the host's memory."""
+        row: Floats = self.logits.numpy(force=True)
+        return row
 
     def probabilities(self, ids: npt.NDArray[np.int64]) -> Floats:
         """Probabilities of the given ids, in their shape; 0 where cut."""
-        differences = self.logits.numpy(force=True)[ids] - np.float32(self.highest)
+        differences = self.row[ids] - np.float32(self.highest)
         return (np.exp(differences) / np.float32(self.normaliser)).astype(np.float32, copy=False)
 
 
@@ -59,20 +67,23 @@ def take_snapshot(name: str, parameters: dict[str, Any], logits: torch.Tensor, b
         if before is None:
             raise ExperimentError("model", said("logits_not_finite"))
         raise ExperimentError(f"sampling.{name}", said("logits_out_of_range"))
-    left, mass_removed = former, 0.0
+    left, mass_removed, kept, cut = former, 0.0, len(row), None
     if lowest == -torch.inf:
-        stay = torch.nonzero(row > -torch.inf).flatten()
-        row = row[stay]
-        left = stay if former is None else former[stay]
+        cut = row == -torch.inf
+        kept -= int(cut.count_nonzero())
         # Adding up what was cut is exact where it is little; subtracting what is left from 1 would not be.
-        mass_removed = 0.0 if before is None else _sum_without(before.weights, stay) / before.normaliser
+        mass_removed = 0.0 if before is None else float(torch.dot(before.weights, cut.float())) / before.normaliser
+        if kept < len(row) // 2:
+            stay = torch.nonzero(~cut).flatten()
+            row, left, cut = row[stay], stay if former is None else former[stay], None
     shifted = row - highest
     if lowest - highest < _LOWEST:
         shifted.clamp_(min=_LOWEST)
     weights = shifted.exp()
-    total = weights.sum()
-    entropy = float(total.log() - torch.dot(weights, shifted) / total)
-    kept = len(row)
+    if cut is not None:
+        weights.masked_fill_(cut, 0.0)
+    normaliser = float(weights.sum())
+    entropy = math.log(normaliser) - float(torch.dot(weights, shifted)) / normaliser
     stage = Stage(
         name=name,
         parameters=parameters,
@@ -80,8 +91,4 @@ def take_snapshot(name: str, parameters: dict[str, Any], logits: torch.Tensor, b
         entropy=max(0.0, entropy) if kept > 1 else 0.0,
         mass_removed=min(1.0, mass_removed),
     )
-    return Snapshot(stage, logits, left, highest, weights, float(total))
-
-
-def _sum_without(weights: torch.Tensor, stay: torch.Tensor) -> float:
-    return float(weights.index_fill(0, stay, 0.0).sum())
+    return Snapshot(stage, logits, left, highest, weights, normaliser)
