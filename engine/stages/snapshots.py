@@ -49,8 +49,8 @@ class Snapshot:
 
     def probabilities(self, ids: npt.NDArray[np.int64]) -> Floats:
         """Probabilities of the given ids, in their shape; 0 where cut."""
-        differences = self.row[ids] - np.float32(self.highest)
-        return (np.exp(differences) / np.float32(self.normaliser)).astype(np.float32, copy=False)
+        weights: Floats = np.exp(self.row[ids] - np.float32(self.highest))
+        return weights / np.float32(self.normaliser)
 
 
 def take_snapshot(name: str, parameters: dict[str, Any], logits: torch.Tensor, before: Snapshot | None) -> Snapshot:
