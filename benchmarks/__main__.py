@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 
 import torch
 
@@ -23,15 +23,7 @@ from benchmarks import (
     turns,
 )
 from benchmarks.figures import Figure, table
-from engine.catalog import load_catalog
-from engine.model import LoadedModel, load
-
-
-@cache
-def embedded() -> LoadedModel:
-    """The default model in float32 on the CPU."""
-    catalog = load_catalog()
-    return load(catalog.find(catalog.default), device="cpu", dtype="float32")
+from benchmarks.model import embedded
 
 
 def _inside(*, rounds: int) -> list[Figure]:

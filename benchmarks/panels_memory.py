@@ -39,7 +39,7 @@ def measure(*, context: int = 2_048) -> list[Figure]:
 
 def opened(context: int) -> dict[str, object]:
     """Bytes above the resting size by panel and button, each with what the ones before it left behind."""
-    from benchmarks.__main__ import embedded
+    from benchmarks.model import embedded
     from benchmarks.prompts import experiment_of, prompt_of
     from components.desk import Desk
     from components.page import Page

@@ -23,7 +23,7 @@ PATIENCE = 900  # seconds until installing or measuring counts as failed
 
 def measure(*, tokens: int = 256, rounds: int = 5) -> list[Figure]:
     """One row, or none."""
-    from benchmarks.__main__ import embedded
+    from benchmarks.model import embedded
     from benchmarks.prompts import prompt_of
     from engine.catalog import load_catalog
     from engine.embedded import embedded_folder

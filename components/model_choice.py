@@ -1,6 +1,6 @@
 """The model in the header: a choice where more than one is offered, else its name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -8,7 +8,7 @@ import gradio as gr
 from components.copy import words
 
 if TYPE_CHECKING:
-    from components.page import Page
+    from components.intents import Intents
     from components.visit import Visit
 
 #: Pages that may wait for a model at once, in lanes of their own: running conversations are not kept from the server.
@@ -23,32 +23,47 @@ def build(title: str, offered: Sequence[tuple[str, str]]) -> gr.Dropdown | gr.Te
     return gr.Dropdown(list(offered), value=offered[0][1], label=label, filterable=False, elem_id="model")
 
 
-def wire(page: "Page") -> None:
-    """Choosing a model; nothing where there is no choice."""
-    if not isinstance(page.header.model, gr.Dropdown):
+def wire(
+    choice: gr.Dropdown | gr.Textbox,
+    visit: gr.State,
+    form: Mapping[str, Any],
+    intents: "Intents",
+    shown: tuple[gr.HTML, Callable[["Visit"], dict[str, Any]]],
+    restored: tuple[Callable[["Visit"], list[Any]], list[Any]],
+    **options: Any,
+) -> None:
+    """Choosing a model; nothing where there is no choice.
+
+    `shown` is the feed and what gives its value; `restored` gives the values of form and tabs, and names them: they
+    are those of the new conversation, which a link may have waited for.
+    """
+    if not isinstance(choice, gr.Dropdown):
         return
-    lanes: dict[str, Any] = {**page.quiet, "trigger_mode": "multiple"}
+    feed, frame = shown
+    lanes: dict[str, Any] = {**options, "trigger_mode": "multiple"}
 
     def choose(visit: "Visit", model_id: Any, *values: Any) -> Iterator[list[Any]]:
         """The choice comes from the browser, so it may be anything."""
-        form = dict(zip(page.form, values, strict=True))
-        for _ in page.intents.choose_model(visit, str(model_id)[:200], form):
-            yield [gr.skip(), page.frame(visit)]
-        yield [page.intents.model_of(visit), page.frame(visit)]
+        for _ in intents.choose_model(visit, str(model_id)[:200], dict(zip(form, values, strict=True))):
+            yield [gr.skip(), frame(visit)]
+        yield [intents.model_of(visit), frame(visit)]
 
-    def restore(visit: "Visit") -> list[Any]:
-        """Form and open tab are those of the new conversation, which a link may have waited for."""
-        return page._restore(visit)
+    restore, parts = restored
+    choice.input(
+        choose,
+        [visit, choice, *form.values()],
+        [choice, feed],
+        concurrency_limit=LOADING_EVENTS,
+        concurrency_id="load",
+        **lanes,
+    ).then(restore, visit, parts, concurrency_limit=None, **lanes)
 
-    asked = [page.visit, page.header.model, *page.form.values()]
-    page.header.model.input(
-        choose, asked, [page.header.model, page.feed], concurrency_limit=LOADING_EVENTS, concurrency_id="load", **lanes
-    ).then(restore, page.visit, [page.panels.tabs, *page.form.values()], concurrency_limit=None, **lanes)
 
-
-def follow(page: "Page", event: Any) -> None:
+def follow(
+    choice: gr.Dropdown | gr.Textbox, visit: gr.State, intents: "Intents", event: gr.events.Dependency, **options: Any
+) -> None:
     """After `event` the choice shows the model that the visit is on: a link, a record or a session that was put away
     may have brought another.
     """
-    if isinstance(page.header.model, gr.Dropdown):
-        event.then(page.intents.model_of, page.visit, page.header.model, **page.quiet)
+    if isinstance(choice, gr.Dropdown):
+        event.then(intents.model_of, visit, choice, **options)

@@ -87,7 +87,8 @@ class Page(Layout):
         opened = self.blocks.load(
             self._open, self.header.language, [self.visit, self.feed], js=language.REMEMBERED, **opening
         )
-        opened.then(self._restore, self.visit, [self.panels.tabs, *self.form.values()], **light)
+        restored = (self._restore, [self.panels.tabs, *self.form.values()])
+        opened.then(restored[0], self.visit, restored[1], **light)
         link = (self.header.link, self.header.said, self.intents.link)
         sharing.wire(*link, asked, list(self.form), self.feed, self.frame, **light)
         language.wire(self.header.language, self.visit, self.feed, self.frame, **light)
@@ -95,12 +96,12 @@ class Page(Layout):
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
             made = button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
-            model_choice.follow(self, made)
+            self._follow_model(made)
         begun = gr.on(
             [self.run.click, self.message.submit], self._take, [self.visit, self.message], self.message, **light
         )
         ended = begun.then(self._run, [self.visit, *self.form.values()], self.feed, **heavy)
-        model_choice.follow(self, ended.then(self._give_back, self.visit, self.message, **light))
+        self._follow_model(ended.then(self._give_back, self.visit, self.message, **light))
         self.edit.click(self._edit, self.visit, [self.message, self.feed], **light)
         self.save_edit.click(self._with_form(self.intents.save_edit), asked, [self.message, self.feed], **heavy)
         for button, *fields in self.panels.grids:
@@ -134,7 +135,11 @@ class Page(Layout):
         for typed, field in self.panels.queries:
             look_up = functools.partial(self._look_up, field=field)
             typed.submit(look_up, [self.visit, typed], self.feed, **heavy)
-        model_choice.wire(self)
+        shown = (self.feed, self.frame)
+        model_choice.wire(self.header.model, self.visit, self.form, self.intents, shown, restored, **self.quiet)
+
+    def _follow_model(self, event: gr.events.Dependency) -> None:
+        model_choice.follow(self.header.model, self.visit, self.intents, event, **self.quiet)
 
     def _selectable(self) -> list[gr.HTML]:
         return [part for parts in self.panels.parts.values() for part in parts]

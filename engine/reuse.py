@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from transformers import Cache
 
 from engine import kv_cache
-from engine.context.window import Window, overlap
+from engine.context.window import Window
 from engine.decode import Turn
 from engine.prefix_registry import VisitorPrefixes
 from engine.said import Said
@@ -55,7 +55,7 @@ def _own(former: Turn | None, prompt_ids: Sequence[int], window: Window | None) 
     if former is None:
         return Reuse(None, 0, 0, None)
     held = former.kv_tokens
-    skipped, cached = overlap(former, window)
+    skipped, cached = _overlap(former, window)
     common = kv_cache.common_prefix(cached, prompt_ids)
     parted = None
     if common < min(len(cached), len(prompt_ids)):
@@ -70,3 +70,19 @@ def _own(former: Turn | None, prompt_ids: Sequence[int], window: Window | None) 
     kv_cache.cut_back(cache, skipped + reused)
     kv_cache.evict(cache, skipped)
     return Reuse(cache, reused, held, parted)
+
+
+def _overlap(former: Turn, window: Window | None) -> tuple[int, tuple[int, ...]]:
+    """What a turn finds in the cache: how many positions are too old for it, and the ids after them.
+
+    Keys in a window that goes on carry what has left, so they are of use only where that is the same too.
+    """
+    if former.window is None or window is None or window.restart:
+        return 0, former.cached_ids
+    skipped = window.offset - former.window.offset - former.window.first(former.fed)
+    history = (*former.window.before, *former.prompt_ids, *former.answer)
+    if skipped < 0 or history[: window.offset] != window.before:
+        return 0, ()
+    if former.cache is None:
+        former.refill()  # it was given back: whether it was must not show in what comes
+    return skipped, former.cached_ids[skipped:]

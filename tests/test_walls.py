@@ -1,6 +1,7 @@
 """The walls of the program: who may import whom, what stays empty, and what no file of it may hold."""
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
@@ -78,6 +79,30 @@ def test_values_know_nothing(path: Path) -> None:
 def test_stages_know_values_and_no_loop(path: Path) -> None:
     parts = {imported.split(".")[1] for imported in imports(path) if imported.startswith("engine.")}
     assert not parts & {"decode", "conversation", "runs", "worker", "sessions", "runtime", "settings", "probes"}
+
+
+def test_no_import_runs_in_a_circle() -> None:
+    """Not even among what only the types need: of two files that name each other, neither can be read first."""
+    modules = {
+        name(path).removesuffix(".py").replace("/", "."): path
+        for path in [*SOURCES, *ROOT.glob("*.py")]
+        if path.name != "__init__.py"
+    }
+    graph = {
+        module: {target for target in _named(path) if target in modules and target != module}
+        for module, path in modules.items()
+    }
+    assert sum(map(len, graph.values())) > 1000
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the files
+
+
+def _named(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.name == "__init__.py"], ids=name)

@@ -7,7 +7,6 @@ left still carries what it saw. With positions starting again, everything that s
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from transformers import Cache
 
@@ -17,9 +16,6 @@ from engine.facts import ModelFacts
 from engine.model import LoadedModel
 from engine.stages.inputs import Inputs, make_inputs, make_windowed_inputs
 from engine.trace import Trace
-
-if TYPE_CHECKING:
-    from engine.decode import Turn
 
 
 @dataclass(frozen=True)
@@ -59,22 +55,6 @@ class Feed:
     past: int  # of the context's tokens, the first that is computed
     gone: int  # of the context's tokens, how many the cache no longer holds
     evict: int = 0  # positions that leave the cache after the forward
-
-
-def overlap(former: "Turn | None", window: Window | None) -> tuple[int, tuple[int, ...]]:
-    """What a turn finds in the cache: how many positions are too old for it, and the ids after them.
-
-    Keys in a window that goes on carry what has left, so they are of use only where that is the same too.
-    """
-    if former is None or former.window is None or window is None or window.restart:
-        return 0, former.cached_ids if former else ()
-    skipped = window.offset - former.window.offset - former.window.first(former.fed)
-    history = (*former.window.before, *former.prompt_ids, *former.answer)
-    if skipped < 0 or history[: window.offset] != window.before:
-        return 0, ()
-    if former.cache is None:
-        former.refill()  # it was given back: whether it was must not show in what comes
-    return skipped, former.cached_ids[skipped:]
 
 
 def size_of(experiment: Experiment, facts: ModelFacts) -> int:

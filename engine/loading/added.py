@@ -3,19 +3,17 @@
 `./my-model`, `tiny=/data/tiny-llama`, `org/name` and `small=org/name@v1.0` are such.
 """
 
-import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 from engine.catalog import Catalog, Entry, FolderSource, HubSource, ModelError
+from engine.loading.config_files import read_json, takes_tools
 from engine.loading.shape import entry_of, headers
 
 ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
 REPO = re.compile(r"[\w.-]+/[\w.-]+")
 MAX_NAME = 60
-MAX_CONFIG_BYTES = 10_000_000
 
 
 def with_added(catalog: Catalog, specs: tuple[str, ...]) -> Catalog:
@@ -65,40 +63,6 @@ def _entry(model_id: str, title: str, source: HubSource | FolderSource, folder: 
         licence=licence,
         tools=takes_tools(folder),
     )
-
-
-def read_json(path: Path, title: str) -> dict[str, Any]:
-    """A JSON object of a file. Raises `ModelError`."""
-    try:
-        with path.open("rb") as file:
-            data = json.loads(file.read(MAX_CONFIG_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{title} cannot be added: {path.name} cannot be read: {error}") from error
-    if not isinstance(data, dict):
-        raise ModelError(f"{title} cannot be added: {path.name} holds no object")
-    return data
-
-
-def takes_tools(folder: Path) -> bool:
-    """True where the chat template of a folder speaks of tools."""
-    for name in ("chat_template.jinja", "chat_template.json", "tokenizer_config.json"):
-        path = folder / name
-        if path.is_file() and path.stat().st_size < MAX_CONFIG_BYTES:
-            text = path.read_text(encoding="utf-8", errors="replace")
-            # Only the template itself: other fields of a config may have the word in them.
-            template = text if name.endswith(".jinja") else _template(text)
-            if template:
-                return re.search(r"\btools\b", template) is not None
-    return False
-
-
-def _template(text: str) -> str:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return ""
-    found = data.get("chat_template") if isinstance(data, dict) else None
-    return found if isinstance(found, str) else json.dumps(found) if found else ""
 
 
 def _names(named: str, last: str) -> tuple[str, str]:

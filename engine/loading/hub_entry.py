@@ -9,7 +9,7 @@ from huggingface_hub.errors import NotASafetensorsRepoError, SafetensorsParsingE
 from huggingface_hub.hf_api import ModelInfo
 
 from engine.catalog import HubSource, ModelError
-from engine.loading.added import read_json, takes_tools
+from engine.loading.config_files import read_json, takes_tools
 from engine.loading.hub import PATIENCE, cached_folder, describe, wanted
 from engine.loading.obstacles import ERRORS, obstacle
 from engine.loading.shape import Tensors
