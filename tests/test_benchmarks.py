@@ -58,7 +58,7 @@ def test_transformer_lens_is_left_out_with_the_reason(
     def none() -> None:
         raise OSError("no package index")
 
-    monkeypatch.setattr("benchmarks.__main__.embedded", lambda: embedded)
+    monkeypatch.setattr("benchmarks.model.embedded", lambda: embedded)
     monkeypatch.setattr(transformer_lens, "_environment", none)
     assert transformer_lens.measure() == []
     assert capsys.readouterr().err == "TransformerLens left out: no package index\n"
