@@ -51,6 +51,27 @@ def second_turn(loaded: LoadedModel, *, shared: int, new: int, rounds: int) -> F
     return Figure(f"second-turn prefill / allowed, {reused} shared", seconds["warm"] / allowed, "×", 1.0, note=note)
 
 
+def products(loaded: LoadedModel, *, positions: int, new: int, rounds: int) -> Figure:
+    """What no cache can save: the layers' matrix products of the new positions over those of all, by share.
+
+    1 would be a product whose time is as its number of rows. The library reads every weight whatever that number is.
+    """
+    layers = [module for module in loaded.model.get_decoder().modules() if isinstance(module, torch.nn.Linear)]
+
+    def taken(rows: int) -> float:
+        fed = {width: torch.ones(rows, width) for width in {layer.in_features for layer in layers}}
+        started = time.perf_counter()
+        with torch.inference_mode():
+            for layer in layers:
+                torch.nn.functional.linear(fed[layer.in_features], layer.weight)
+        return time.perf_counter() - started
+
+    seconds = in_turn(rounds, new=lambda: taken(new), whole=lambda: taken(positions))
+    note = f"{seconds['new'] * 1000:.0f} / {seconds['whole'] * 1000:.0f} ms, {new} of {positions} rows"
+    name = "of these, the layers' products alone / their share"
+    return Figure(name, seconds["new"] / seconds["whole"] / (new / positions), "×", note=note)
+
+
 def compare_and_cut(loaded: LoadedModel, *, positions: int, rounds: int) -> Figure:
     """Milliseconds to compare the ids of a long context with the cache's and to cut the cache back by one position."""
     facts = loaded.facts
@@ -72,8 +93,11 @@ def compare_and_cut(loaded: LoadedModel, *, positions: int, rounds: int) -> Figu
 
 
 def measure(loaded: LoadedModel, *, rounds: int = 7) -> list[Figure]:
-    """Both figures."""
+    """The second turn, what of it no cache can save, and the cut."""
+    rendered: Any = chat(loaded, SHARED, NEW).trace.rendered(1)
+    positions = len(rendered.token_ids)
     return [
         second_turn(loaded, shared=SHARED, new=NEW, rounds=rounds),
+        products(loaded, positions=positions, new=positions - rendered.reused, rounds=rounds),
         compare_and_cut(loaded, positions=LONG, rounds=max(rounds, 20)),
     ]

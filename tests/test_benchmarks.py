@@ -68,6 +68,9 @@ def test_turns_measures_a_second_turn_and_the_cut(llama: LoadedModel) -> None:
     second = turns.second_turn(llama, shared=120, new=60, rounds=1)
     assert 0 < second.value < 100
     assert "shared" in second.name
+    alone = turns.products(llama, positions=40, new=10, rounds=1)
+    assert (alone.bar, alone.note.rpartition(", ")[2]) == (None, "10 of 40 rows")
+    assert 0 < alone.value < 100
     cut = turns.compare_and_cut(llama, positions=400, rounds=3)
     assert 0 < cut.value < 100
 
