@@ -11,7 +11,7 @@ from components.desk_part import DeskPart
 from components.editing import message_to_edit
 from components.grid_cells import cell_experiment, overrides, shortened
 from components.playing import live_only
-from components.telling import telling, told
+from components.telling import taken, telling, told
 from components.visit import Visit
 from engine.refusals import Refused
 
@@ -28,7 +28,7 @@ class Branching(DeskPart):
         live_only(visit)
         visit.editing, visit.typed = message_to_edit(self.view(visit))
 
-    @told
+    @taken
     def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """The conversation up to the edited message, with its new text; the old one is kept as a branch."""
         if visit.editing is None:

@@ -20,7 +20,7 @@ from components.playing import Player, live_only
 from components.recording import Recording
 from components.sharing.intents import Sharing
 from components.sharing.place import land
-from components.telling import telling, told
+from components.telling import taken, telling, told
 from components.visit import Visit
 from engine.experiment import Experiment
 from engine.record import Record
@@ -89,9 +89,11 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
             branches = self.runtime.branches(visit.session_id) if visit.session_id else ()
         except SessionGone:
             trace, branches = None, ()
+        facts = self.runtime.facts_of(visit.session_id)
+        visit.cursor = visit.cursor.within(facts)
         land(visit, trace)
         return View(
-            facts=self.runtime.facts_of(visit.session_id),
+            facts=facts,
             trace=trace,
             cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0) if trace else 0),
             probe=partial(self._probe, visit),
@@ -101,7 +103,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
             grid=visit.grid,
         )
 
-    @told
+    @taken
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         if self.walks(visit, message, form):
             visit.cursor = replace(visit.cursor, position=None)
@@ -137,7 +139,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
             self.runtime.back(visit.session_id)
         self._forget(visit)
 
-    @told
+    @taken
     def new(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """A new conversation with what is typed; with nothing typed, the first message again."""
         text = message if message.strip() else first_question(self._trace(visit).experiment)
@@ -236,17 +238,19 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         """A probe of the visit's run, or of a branch; what was found is kept until the run goes on or changes."""
         settled = name in OF_A_STEP_MADE
         key = (name, branch, None if settled else len(self._trace(visit).events), *sorted(arguments.items()))
-        if key not in visit.probed:
+        try:
+            found = visit.probed[key]
+        except KeyError:
             found = self._noted(visit, name, branch, arguments)
             while len(visit.probed) >= REMEMBERED:
                 visit.probed.pop(next(iter(visit.probed)), None)
             visit.probed[key] = found
         # The newest answer of each probe is there for whoever else may show it: the rail, the checks.
         if branch is None:
-            visit.results[name] = visit.probed[key]
+            visit.results[name] = found
             if not visit.keeping:
-                self.remember(visit, name, arguments, visit.probed[key])
-        return visit.probed[key]
+                self.remember(visit, name, arguments, found)
+        return found
 
     def _found(self, visit: Visit, name: str, branch: int | None, arguments: dict[str, Any]) -> Any:
         if visit.playing:

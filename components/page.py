@@ -98,7 +98,11 @@ class Page(Layout):
             made = button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
             self._follow_model(made)
         begun = gr.on(
-            [self.run.click, self.message.submit], self._take, [self.visit, self.message], self.message, **light
+            [self.run.click, self.message.submit],
+            self._take,
+            [self.visit, self.message],
+            [self.message, self.feed],
+            **light,
         )
         ended = begun.then(self._run, [self.visit, *self.form.values()], self.feed, **heavy)
         self._follow_model(ended.then(self._give_back, self.visit, self.message, **light))
@@ -169,17 +173,25 @@ class Page(Layout):
 
         return handle
 
-    def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], None]) -> Callable[..., list[Any]]:
+    def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], bool]) -> Callable[..., list[Any]]:
+        """Only a message that was taken leaves its field: what is typed meanwhile stays."""
+
         def handle(visit: Visit, message: str, *values: Any) -> list[Any]:
-            intent(visit, message, self._form(values))
-            return [message if visit.notice else "", self.frame(visit)]
+            taken = intent(visit, message, self._form(values))
+            return ["" if taken and message else gr.skip(), self.frame(visit)]
 
         return handle
 
-    def _take(self, visit: Visit, message: str) -> str:
-        """The typed message leaves its field before the run, which may last."""
+    def _take(self, visit: Visit, message: str) -> list[Any]:
+        """The typed message leaves its field before the run, which may last.
+
+        It stays there while a run goes on or waits for its turn: the browser drops a second one.
+        """
+        if visit.running or visit.typed:
+            visit.notice = say_to(visit).text("answer_first")
+            return [gr.skip(), self.frame(visit)]
         visit.typed = message
-        return ""
+        return ["", gr.skip()]
 
     def _run(self, visit: Visit, *values: Any) -> Iterator[dict[str, Any]]:
         message, visit.typed = visit.typed, ""
@@ -195,7 +207,10 @@ class Page(Layout):
         finally:  # also where a frame fails or the page closes: Run must not stay disabled
             visit.running = False
             # The notice cannot tell whether the message was refused: another event may have changed it meanwhile.
-            visit.typed = "" if taken else message
+            if not taken:
+                visit.typed = message
+            elif visit.notice == say_to(visit).text("answer_first"):
+                visit.notice = ""
         yield self.frame(visit)
 
     def _grid(self, visit: Visit, temperatures: str, seeds: str, *values: Any) -> Iterator[dict[str, Any]]:
@@ -228,7 +243,8 @@ class Page(Layout):
 
     def _give_back(self, visit: Visit) -> Any:
         """A message that was refused comes back into its field."""
-        return visit.typed or gr.skip()
+        typed, visit.typed = visit.typed, ""
+        return typed or gr.skip()
 
     def _form(self, values: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.form, values, strict=True))
@@ -251,7 +267,8 @@ class Page(Layout):
         if isinstance(key, dict):
             self.intents.select(visit, key)
         frame = self.frame(visit)
-        return frame if visit.choices == mine else gr.skip()
+        changed = isinstance(key, dict) and not {"token_id", "cell"}.isdisjoint(key)  # the run, which must be seen
+        return frame if changed or visit.choices == mine else gr.skip()
 
     def _look_up(self, visit: Visit, text: str, *, field: str) -> dict[str, Any]:
         self.intents.look_up(visit, text, field)

@@ -1,7 +1,7 @@
 """The contract of a panel: what it is given (`View`) and what it must offer (`Panel`)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import gradio as gr
@@ -34,6 +34,10 @@ class Cursor:
     query: str = ""  # a token that the person looks up by its text
     branch: int | None = None  # compared with the run; None is the newest
     formula: str = ""  # words to add and take away, as the person typed it
+
+    def within(self, facts: ModelFacts) -> "Cursor":
+        """The same on this model, which may have fewer layers or heads than the one before."""
+        return replace(self, layer=min(self.layer, facts.layers - 1), head=min(self.head, facts.heads - 1))
 
 
 @dataclass(frozen=True)

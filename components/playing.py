@@ -97,6 +97,7 @@ class Player(DeskPart):
     def played(self, visit: Visit, playing: Playing) -> View:
         """What the page may show of a record."""
         playback, trace = playing.playback, playing.trace
+        visit.cursor = visit.cursor.within(playback.facts)
         return View(
             facts=playback.facts,
             trace=trace,

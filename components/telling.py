@@ -24,11 +24,25 @@ class Reopens(Protocol):
 
 def told(intent: Callable[..., None]) -> Callable[..., None]:
     """An intent whose refusal becomes the visit's notice: the page shows it, and the session lives on."""
+    tell = taken(intent)
 
     @wraps(intent)
-    def tell(desk: Reopens, visit: Visit, *arguments: Any, **named: Any) -> None:
+    def do(desk: Reopens, visit: Visit, *arguments: Any, **named: Any) -> None:
+        tell(desk, visit, *arguments, **named)
+
+    return do
+
+
+def taken(intent: Callable[..., None]) -> Callable[..., bool]:
+    """The same, and True where nothing was refused: the notice cannot tell, another event may have changed it."""
+
+    @wraps(intent)
+    def tell(desk: Reopens, visit: Visit, *arguments: Any, **named: Any) -> bool:
+        through = False
         with telling(desk, visit):
             intent(desk, visit, *arguments, **named)
+            through = True
+        return through  # noqa: RET504 - what was refused ends the block above, not this function
 
     return tell
 

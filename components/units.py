@@ -13,12 +13,23 @@ def bytes_text(count: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """0.0531 → "53 ms", 1.234 → "1.23 s"."""
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+    """0.0531 → "53 ms", 1.234 → "1.23 s"; what rounds to nothing but is not 0 → "<1 ms"."""
+    if 0 < seconds < 0.0005:
+        return "<1 ms"
+    return f"{seconds * 1000:.0f} ms" if seconds < 0.9995 else f"{seconds:.2f} s"
 
 
 def probability_text(probability: float) -> str:
-    """0.9621 → ".962"; 1 → "1.00"; what rounds to nothing but is not 0 → "<.001"."""
+    """0.9621 → ".962"; 1 → "1.00"; what would round to 0 or 1 but is neither → "<.001", ">.999"."""
     if 0 < probability < 0.0005:
         return "<.001"
-    return f"{probability:.2f}" if probability >= 0.9995 else f"{probability:.3f}"[1:]
+    if 0.9995 <= probability < 1:
+        return ">.999"
+    return f"{probability:.2f}" if probability >= 1 else f"{probability:.3f}"[1:]
+
+
+def share_text(share: float) -> str:
+    """0.2105 → "21.0%"; what would round to nothing or all but is neither → "<0.1%", ">99.9%"."""
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return ">99.9%" if 0.9995 <= share < 1 else f"{share:.1%}"

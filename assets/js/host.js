@@ -216,6 +216,12 @@ window.decodescope = (() => {
     };
   }
 
+  // Whether a person has marked text of this node: the click that ends the marking picks nothing.
+  function marked(node) {
+    const selection = window.getSelection();
+    return !selection.isCollapsed && selection.containsNode(node, true);
+  }
+
   // Arrow keys among `nodes()`, one of which Tab reaches; Enter, space or a click picks.
   function roving(box, selector, nodes, pick) {
     let stop = null;
@@ -227,7 +233,7 @@ window.decodescope = (() => {
     const moves = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
     box.addEventListener("click", (event) => {
       const node = event.target.closest(selector);
-      if (!node || !box.contains(node) || String(window.getSelection())) return;
+      if (!node || !box.contains(node) || marked(node)) return;
       settle(node);
       pick(node);
     });

@@ -8,6 +8,7 @@ import numpy as np
 from components.attention.seen import ask, place
 from components.copy import sentences, words
 from components.panel import View
+from components.units import share_text
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
 from engine.answers.attention_matrix import AttentionMatrix
@@ -33,7 +34,7 @@ def matrix_values(view: View, matrix: AttentionMatrix | None, tokens: Sequence[b
     if matrix.layer != view.cursor.layer:
         said.append(say.text("matrix_other", layer=view.cursor.layer))
     if matrix.first:
-        share = float(matrix.outside.mean())
+        share = share_text(float(matrix.outside.mean()))
         said.append(say.text("matrix_capped", count=len(matrix.weights), positions=matrix.positions, share=share))
     rows = len(matrix.weights)
     seen = np.where(np.tri(rows, dtype=bool), matrix.weights, np.nan)

@@ -13,7 +13,7 @@ from components.copy import words
 from components.heading import titled
 from components.in_words import in_words
 from components.panel import Controls, View
-from components.units import bytes_text
+from components.units import bytes_text, share_text
 from components.visible import visible_bytes
 from components.widgets import heatmap, table, token_strip
 from components.widgets.rail import Station
@@ -89,12 +89,12 @@ def notes(seen: AttentionAt, facts: ModelFacts, tokens: Sequence[bytes]) -> list
     here = {"layer": seen.layer, "head": seen.head, "position": seen.position}
     said = say.text(
         "note",
-        weight=float(weights[strongest]),
+        weight=share_text(float(weights[strongest])),
         at=seen.first + strongest,
         at_token=visible_bytes(tokens[seen.first + strongest]),
         kind=say.text(f"kind_{seen.kinds[seen.layer][seen.head]}"),
         entropy=float(figures.entropy[seen.layer, seen.head]),
-        evenness=float(figures.evenness[seen.layer, seen.head]),
+        evenness=share_text(float(figures.evenness[seen.layer, seen.head])),
     )
     groups = [_note(say.text("note_title", token=visible_bytes(tokens[seen.position]), **here), said)]
     if len(seen.group) > 1:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from components.copy import sentences, words
-from components.units import bytes_text
+from components.units import bytes_text, share_text
 from components.visible import visible_bytes
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
@@ -24,7 +24,7 @@ def row_note(found: Embedding) -> dict[str, Any]:
         hidden=found.hidden,
         rows=found.rows,
         norm=found.norm,
-        percent=100 * found.shorter / found.rows,
+        share=share_text(found.shorter / found.rows),
         smallest=found.smallest,
         smallest_token=row_name(found.smallest_bytes, found.smallest_id),
         median=found.median,

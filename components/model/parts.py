@@ -5,7 +5,7 @@ from typing import Any
 
 from components.copy import listed, sentences, words
 from components.drawing import Drawing, drawing
-from components.units import bytes_text
+from components.units import bytes_text, share_text
 from components.widgets import table, token_strip
 from components.widgets.table import Cell, Column
 from components.widgets.token_strip import Group
@@ -108,11 +108,6 @@ def parts_value(found: Model, tied: bool) -> dict[str, Any]:
         for dtype, (numbers, size) in sizes.items()
     ]
     return table.value(columns, rows, caption=listed(said))
-
-
-def share_text(share: float) -> str:
-    """0.2105 → "21.0%"; what rounds to nothing but is not 0 → "<0.1%"."""
-    return "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 def _area(name: str) -> str:

@@ -187,7 +187,7 @@ NEVER_ONE = {
     "attention": {"queries", "all", "positions"},
     "checks": {"measured"},
     "context": {"context"},
-    "embedding": {"hidden", "rows", "scale", "rotated", "length", "count:positions"},
+    "embedding": {"hidden", "rows", "share", "scale", "rotated", "length", "count:positions"},
     "feed_forward": {"neurons"},
     "kv_cache": {"head_dim", "each", "total"},
     "layer": {"count:operations", "times", "group"},

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 
@@ -82,3 +83,12 @@ def test_the_matrix_is_that_of_the_selected_head(desk: Desk, visit: Visit) -> No
     matrix = visit.results["attention_matrix"]
     assert (matrix.turn, matrix.layer, matrix.head) == (0, 1, 3)
     assert len(matrix.weights) == matrix.positions
+
+
+def test_layer_and_head_are_of_this_model(desk: Desk, visit: Visit) -> None:
+    """A smaller model was chosen, or another's record was left: what is selected must exist, or no panel shows more."""
+    facts = desk.view(visit).facts
+    visit.cursor = replace(visit.cursor, layer=99, head=98)
+    cursor = desk.view(visit).cursor
+    assert (cursor.layer, cursor.head) == (facts.layers - 1, facts.heads - 1)
+    assert (visit.cursor.layer, visit.cursor.head) == (cursor.layer, cursor.head)

@@ -33,7 +33,8 @@ def apart() -> Iterator[None]:
 
 
 #: What only the person at the command line reads, or the author of a lesson: no page shows it.
-OPERATORS = ("commands/", "space/", "loading/added.py", "loading/shape.py", "loading/hub_entry.py", "catalog.py")
+LOADING = tuple(f"loading/{name}.py" for name in ("added", "config_files", "shape", "hub_entry"))
+OPERATORS = ("commands/", "space/", *LOADING, "catalog.py")
 REFUSALS = {
     *("ExperimentError", "Refused", "Busy", "NoGpu", "AnatomyError", "ModelError", "NoRoomError", "TemplateError"),
     *("NotRecorded", "Refusal", "Policy", "Parity"),

@@ -9,9 +9,9 @@ import pytest
 from components.model import panel
 from components.model.memory import memory_value
 from components.model.parameters import parameters_value
-from components.model.parts import ORDER, areas_figure, parts_value, share_text, where_note
+from components.model.parts import ORDER, areas_figure, parts_value, where_note
 from components.panel import Recorded
-from components.units import bytes_text
+from components.units import bytes_text, share_text
 from components.widgets.host import read
 from engine.answers.memory import Memory, Need
 from engine.answers.model import Model, Part

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from components.desk import Desk
@@ -63,6 +64,51 @@ def test_a_message_that_was_refused_comes_back(page: Page, desk: Desk, visit: Vi
     assert "not finished" in visit.notice
     assert visit.typed == "the dog"
     assert len(ids(desk, visit)) == 1
+
+
+def test_a_second_message_waits_in_its_field(page: Page, desk: Desk, visit: Visit) -> None:
+    assert page._take(visit, "the dog")[0] == ""
+    message, shown = page._take(visit, "another")
+    assert message == gr.skip()
+    assert visit.typed == "the dog"
+    assert "not finished" in visit.notice
+    assert shown != gr.skip()
+    values = form(desk)
+    run = page._run(visit, *(values[name] for name in page.form))
+    next(run)
+    assert page._take(visit, "another")[0] == gr.skip()
+    for _ in run:
+        pass
+    assert (visit.typed, visit.notice) == ("", "")
+    assert page._take(visit, "another")[0] == ""
+
+
+def test_what_is_typed_during_a_step_stays(page: Page, desk: Desk, visit: Visit) -> None:
+    shown = form(desk)
+    step, values = page._with_form(desk.step), [shown[name] for name in page.form]
+    assert step(visit, "", *values)[0] == gr.skip()
+    assert step(visit, "too early", *values)[0] == gr.skip()
+    assert "not finished" in visit.notice
+    for _ in desk.run(visit, "", form(desk)):
+        pass
+    assert step(visit, "the dog", *values)[0] == ""
+
+
+def test_a_choice_that_changed_the_run_is_shown_though_another_came_after_it(
+    page: Page, desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.step(visit, "", form(desk))
+    select = desk.select
+
+    def overtaken(visit: Visit, key: dict[str, Any]) -> None:
+        select(visit, key)
+        visit.choices += 1
+
+    monkeypatch.setattr(desk, "select", overtaken)
+    assert page._select(visit, SimpleNamespace(_data={"layer": 1})) == gr.skip()
+    taken = page._select(visit, SimpleNamespace(_data={"token_id": 65}))
+    assert taken != gr.skip()
+    assert 65 in ids(desk, visit)
 
 
 @pytest.mark.parametrize(

@@ -125,20 +125,30 @@ def test_a_second_run_while_running_changes_nothing(visit: OpenApp, run_trace: R
     assert page.tokens == shown_tokens(trace)
 
 
-def test_a_message_sent_during_a_run_comes_back_and_the_run_goes_on(visit: OpenApp) -> None:
+def test_a_message_sent_during_a_run_stays_in_its_field_and_the_run_goes_on(visit: OpenApp) -> None:
     page = visit()
     tokens = 4 * LONG  # time enough for a browser that is slow to show the first of them
     long_run(page, tokens)
     page.begin()
     page.type("And of Spain?")
     page.page.press("#message textarea", "Enter")
-    eventually(lambda: page.page.input_value("#message textarea") == "And of Spain?", "the message given back")
+    eventually(lambda: "not finished" in page.notice, "the word that it has to wait")
     count = len(page.tokens)
     assert page.running
     eventually(lambda: len(page.tokens) > count and page.running, "the run going on")
     eventually(lambda: page.runs_ended == 1, "the end")
     assert len(page.tokens) == tokens
     assert page.messages[1] == "What is the capital of France?"
+    assert page.page.input_value("#message textarea") == "And of Spain?"
+    eventually(lambda: not page.notice, "nothing to wait for any more")
+    page.page.press("#message textarea", "Enter")
+    eventually(lambda: page.page.input_value("#message textarea") == "", "the message taken")
+
+
+def test_a_station_is_chosen_while_text_is_marked(visit: OpenApp) -> None:
+    page = visit()
+    page.page.evaluate("getSelection().selectAllChildren(document.querySelector('#conversation'))")
+    page.open("tokens")
 
 
 def test_back_takes_one_token_and_its_bytes(visit: OpenApp) -> None:
