@@ -1,13 +1,13 @@
 // Tokens as chips, or as the running text of messages. A new token adds one node; the others stay.
 decodescope.views.token_strip = (root, send, options) => {
-  const { make, attribute, unpack, list, tokenText, current, roving } = decodescope;
+  const { make, attribute, unpack, list, tokenText, edged, current, roving } = decodescope;
   const box = make("div", "strip-box");
   box.setAttribute("role", "group");
   const rename = (label) => attribute(box, "aria-label", label);
   rename(options.label);
   if (options.height) box.style.maxHeight = `${options.height}px`;
   const key = make("div", "key");
-  root.replaceChildren(box, key);
+  root.replaceChildren(edged(box), key);
   const spots = []; // group and position of each chip
   let misplaced = false;
 
