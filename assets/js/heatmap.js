@@ -249,7 +249,7 @@ decodescope.views.heatmap = (root, send) => {
       };
       letter();
       attribute(canvas, "aria-label", value.label);
-      pad.say(value.label, value.moves, Object.keys(now.keys).length > 0 || Boolean(now.columnKeys));
+      pad.say(value.label, unpack(value.moves), Object.keys(now.keys).length > 0 || Boolean(now.columnKeys));
       lowest.textContent = number(value.low);
       highest.textContent = number(value.high) + (value.unit && ` ${value.unit}`);
       if (value.png === picture) {

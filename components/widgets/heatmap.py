@@ -92,7 +92,7 @@ def value(
         "band": band,
         "texts": None if texts is None else host.items(list(row) for row in texts),
         "column_keys": None if column_keys is None else host.items(column_keys),
-        "moves": [words("page").text(name) for name in MOVES],
+        "moves": host.items(words("page").text(name) for name in MOVES),
     }
 
 
