@@ -47,7 +47,7 @@ def alone_figure(step: Stepped) -> Drawing:
         },
         shapes=[
             {
-                "type": "line", "x0": 0, "x1": round(height_of(p), 5), "y0": row, "y1": row, "layer": "below",
+                "type": "line", "x0": 0, "x1": round(height_of(p), 5), "y0": row, "y1": row,
                 "line": {"color": color(step, index, None), "width": _width(step, index)},
             }
             for row, (index, p) in enumerate(zip(indices, probabilities, strict=True))
@@ -64,6 +64,7 @@ def _dots(step: Stepped, indices: list[int], probabilities: list[float]) -> dict
         "x": [round(height_of(p), 5) for p in probabilities],
         "y": list(range(len(indices))),
         "marker": {
+            "opacity": 1,
             "color": [color(step, index, None) for index in indices],
             "size": [2 * _width(step, index) + 3 for index in indices],
         },
