@@ -86,15 +86,16 @@ def recorded_notice(view: View, *, in_lesson: bool = False) -> list[Station]:
         return []
     shown = view.recorded
     key = "shown_alone" if shown.alone else "shown_lesson" if in_lesson else "shown"
-    where = {"made": shown.made, "steps": shown.steps, "made_by": shown.made_by, "model": view.facts.title}
-    return [Station("record", "", words("record").text(key, **where), "", "accent")]
+    return [Station("record", "", words("record").text(key, made=shown.made, steps=shown.steps), "", "accent")]
 
 
 def recorded_badge(view: View) -> list[Station]:
-    """The same in two words, for the status line."""
+    """How far in two words, and where the record comes from, for the status line."""
     if view.recorded is None:
         return []
-    return [Station("record", "", words("record").text("badge", made=view.recorded.made, steps=view.recorded.steps))]
+    shown = view.recorded
+    origin = {"made_by": shown.made_by, "model": view.facts.title}
+    return [Station("record", "", words("record").text("badge", made=shown.made, steps=shown.steps, **origin))]
 
 
 def _stations(panels: Sequence[Panel], view: View) -> list[Station]:

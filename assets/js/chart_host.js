@@ -1,6 +1,6 @@
 // A plotly figure, redrawn in place; its colours are custom properties, read again when the theme changes.
 decodescope.views.chart_host = (root, send, options) => {
-  const { make, attribute, scrolls, onTheme } = decodescope;
+  const { make, attribute, scrolls, edged, onTheme } = decodescope;
   const plot = make("div", "plot");
   plot.setAttribute("role", "img");
   const settle = scrolls(plot, plot, () => false);
@@ -8,7 +8,7 @@ decodescope.views.chart_host = (root, send, options) => {
   const heading = make("summary");
   const numbers = make("div");
   fold.append(heading, numbers);
-  root.replaceChildren(plot, fold);
+  root.replaceChildren(edged(plot), fold);
   const table = decodescope.table(numbers, ({ key }) => send({ x: null, y: null, key }), options.label, 320);
   let drawn = "";
   let figure = null;

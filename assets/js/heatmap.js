@@ -1,6 +1,7 @@
 // A matrix of 8-bit values as a picture in the theme's ramp, with sparse axis labels and a read-out of one cell.
 decodescope.views.heatmap = (root, send) => {
-  const { make, attribute, unpack, room, onTheme } = decodescope;
+  const { make, attribute, unpack, room, edged, onTheme } = decodescope;
+  const MARK = 3; // pixels that the mark of the chosen cell stands out, as in the style sheet
   const frame = make("div", "heat");
   const scroll = make("div", "heat-scroll");
   const canvas = make("canvas", "heat-cells");
@@ -15,15 +16,20 @@ decodescope.views.heatmap = (root, send) => {
   const readout = make("output", "heat-read");
   const scale = make("canvas", "heat-scale");
   const [lowest, highest] = [make("span"), make("span")];
+  const legend = make("div", "heat-legend");
+  const pad = decodescope.pad(go, () => choose(standing()));
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "application"); // the arrow keys belong to it
   attribute(readout, "aria-live", "off");
-  canvas.addEventListener("focus", () => attribute(readout, "aria-live", "polite"));
-  canvas.addEventListener("blur", () => attribute(readout, "aria-live", "off"));
+  attribute(canvas, "aria-keyshortcuts", "ArrowLeft ArrowUp ArrowDown ArrowRight Enter");
+  frame.addEventListener("focusin", () => attribute(readout, "aria-live", "polite"));
+  frame.addEventListener("focusout", () => attribute(readout, "aria-live", "off"));
   marks.append(canvas, bands, lettering, over, chosen);
   scroll.append(ys, marks, xs);
-  foot.append(readout, lowest, scale, highest);
-  frame.append(scroll, foot);
+  legend.append(lowest, scale, highest);
+  foot.append(readout, pad.box, legend);
+  const edge = edged(scroll);
+  frame.append(edge, foot);
   root.replaceChildren(frame);
   scale.width = 128;
   scale.height = 1;
@@ -31,7 +37,8 @@ decodescope.views.heatmap = (root, send) => {
   let grey = null; // Uint8Array [rows * columns], 0 where there is no value
   let picture = "";
   let size = [1, 1]; // pixels a column, a row
-  let at = null; // [row, column] under the pointer or the keys
+  let at = null; // [row, column] under the pointer, the keys or the pad
+  let hovered = false; // it is the pointer's
 
   function ramp() {
     const style = getComputedStyle(frame);
@@ -101,10 +108,19 @@ decodescope.views.heatmap = (root, send) => {
     scroll.scrollLeft = place - (scroll.clientWidth - ys.offsetWidth) / 2;
   }
 
+  // Bring it just into sight, clear of the shadow at the edge.
+  function follow(column) {
+    const SHADOW = 16;
+    const [left, right] = [column * size[0] - SHADOW, (column + 1) * size[0] + SHADOW];
+    const shown = scroll.clientWidth - ys.offsetWidth;
+    if (left < scroll.scrollLeft) scroll.scrollLeft = left;
+    else if (right > scroll.scrollLeft + shown) scroll.scrollLeft = right - shown;
+  }
+
   function layOut() {
     if (!now || !frame.clientWidth) return;
     const labelWidth = Math.min(120, 12 + 7 * Math.max(...now.y.map(room), 1));
-    const free = frame.clientWidth - labelWidth - 2;
+    const free = frame.clientWidth - labelWidth - 3 * MARK; // the mark of a cell stands out at both sides, and the labels end before it
     const square = now.rows === now.columns && !now.texts;
     // A finger needs larger cells than a pointer; the picture then scrolls in its box.
     const least = window.matchMedia("(max-width: 900px), (pointer: coarse)").matches ? Math.min(16, 800 / now.rows) : 8;
@@ -116,7 +132,7 @@ decodescope.views.heatmap = (root, send) => {
     size = [wide, tall];
     canvas.style.width = `${wide * now.columns}px`;
     canvas.style.height = `${tall * now.rows}px`;
-    scroll.style.setProperty("--heat-labels", `${labelWidth}px`);
+    edge.style.setProperty("--heat-labels", `${labelWidth}px`);
     xs.style.height = `${Math.min(76, 14 + 7 * Math.max(...now.x.map(room), 1))}px`;
     axis(ys, now.y, tall, 15, "top");
     axis(xs, now.x, wide, 15, "left");
@@ -150,6 +166,7 @@ decodescope.views.heatmap = (root, send) => {
   function read() {
     const cell = at || now.selected;
     place(over, at);
+    pad.at(standing(), now.rows, now.columns);
     if (!cell || !grey) {
       readout.textContent = "";
       return;
@@ -172,26 +189,39 @@ decodescope.views.heatmap = (root, send) => {
 
   canvas.addEventListener("pointermove", (event) => {
     at = now && cellAt(event);
+    hovered = event.pointerType !== "touch";
     if (now) read();
   });
   canvas.addEventListener("pointerleave", () => {
     at = null;
+    hovered = false;
     if (now) read();
   });
+  // Where the next move begins.
+  function standing() {
+    return at || now.selected || [0, 0];
+  }
+  function go(down, along) {
+    const [row, column] = standing();
+    at = [Math.min(Math.max(row + down, 0), now.rows - 1), Math.min(Math.max(column + along, 0), now.columns - 1)];
+    follow(at[1]);
+    read();
+  }
   function choose([row, column]) {
     const named = Object.entries(now.keys).map(([name, [axis, first]]) => [name, first + (axis === "row" ? row : column)]);
     const key = { ...Object.fromEntries(named), ...(now.columnKeys ? now.columnKeys[column] : {}) };
     send(Object.keys(key).length ? { row, column, key } : { row, column });
   }
 
-  canvas.addEventListener("click", (event) => choose(cellAt(event)));
+  canvas.addEventListener("click", (event) => {
+    at = cellAt(event); // a finger has no place above the picture: what it touched stays read
+    read();
+    choose(at);
+  });
   canvas.addEventListener("keydown", (event) => {
     const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    const [row, column] = at || now.selected || [0, 0];
-    if (move) {
-      at = [Math.min(Math.max(row + move[0], 0), now.rows - 1), Math.min(Math.max(column + move[1], 0), now.columns - 1)];
-      read();
-    } else if (event.key === "Enter" || event.key === " ") choose([row, column]);
+    if (move) go(...move);
+    else if (event.key === "Enter" || event.key === " ") choose(standing());
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -206,6 +236,9 @@ decodescope.views.heatmap = (root, send) => {
 
   return {
     update(value) {
+      // What was read by keys or fingers gives way to a new choice from elsewhere.
+      if (String(value.selected) !== String(now?.selected) && !hovered && !frame.contains(document.activeElement)) at = null;
+      if (at && (at[0] >= value.rows || at[1] >= value.columns)) at = null;
       now = {
         ...value,
         x: unpack(value.x),
@@ -216,6 +249,7 @@ decodescope.views.heatmap = (root, send) => {
       };
       letter();
       attribute(canvas, "aria-label", value.label);
+      pad.say(value.label, unpack(value.moves), Object.keys(now.keys).length > 0 || Boolean(now.columnKeys));
       lowest.textContent = number(value.low);
       highest.textContent = number(value.high) + (value.unit && ` ${value.unit}`);
       if (value.png === picture) {

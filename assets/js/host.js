@@ -177,6 +177,13 @@ window.decodescope = (() => {
     return settle;
   }
 
+  // A frame around a box that scrolls, which shows at what edges of it there is more (edges.css).
+  function edged(box) {
+    const frame = make("div", "edged");
+    frame.append(box);
+    return frame;
+  }
+
   // Scroll `box`, and only it, so that `node` shows.
   function reveal(box, node) {
     const outer = box.getBoundingClientRect();
@@ -274,5 +281,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, reveal, current, roving, narrow, motion, onTheme };
+  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, edged, reveal, current, roving, narrow, motion, onTheme };
 })();

@@ -1,6 +1,7 @@
 // The lesson strip: the list of lessons, or the note that is played, with its question and answer.
 decodescope.views.lesson = (root, send, options) => {
-  const { make, attribute, unpack, list, narrow } = decodescope;
+  const { make, attribute, unpack, list, edged, scrolls, narrow } = decodescope;
+  const QUOTED = /(["“] [^\s"”]{1,20}["”])/; // a token that begins with a space: no line ends between it and its quotation mark
   const box = root.appendChild(make("section", "lesson"));
   attribute(box, "aria-label", options.label);
 
@@ -20,7 +21,7 @@ decodescope.views.lesson = (root, send, options) => {
     const inner = parent.appendChild(make("div", "lesson-paragraphs"));
     return list(
       () => inner.appendChild(make("p")),
-      (node, text) => (node.textContent = text),
+      (node, text) => node.replaceChildren(...text.split(QUOTED).map((part, index) => (index % 2 ? make("span", "lesson-quoted", part) : part))),
     );
   };
 
@@ -55,7 +56,8 @@ decodescope.views.lesson = (root, send, options) => {
   const next = head.appendChild(button("next", "lesson-main", "lesson-next"));
   const all = head.appendChild(button("list", "lesson-all"));
   const close = head.appendChild(button("close"));
-  const text = note.appendChild(make("div", "lesson-text"));
+  const text = make("div", "lesson-text");
+  note.append(edged(text));
   text.setAttribute("aria-live", "polite");
   const look = paragraphs(text);
   const asked = text.appendChild(make("div", "lesson-question"));
@@ -64,6 +66,7 @@ decodescope.views.lesson = (root, send, options) => {
   const answered = text.appendChild(make("div", "lesson-answer"));
   const answeredLabel = answered.appendChild(make("small"));
   const answer = paragraphs(answered);
+  const resettle = scrolls(text, text.firstElementChild, () => false, () => title.textContent);
   const foot = note.appendChild(make("div", "lesson-foot"));
   const reveal = foot.appendChild(button("reveal"));
   const point = foot.appendChild(make("button", "lesson-button lesson-point"));
@@ -121,6 +124,7 @@ decodescope.views.lesson = (root, send, options) => {
       say(live, now.live);
       attribute(live, "title", now.live_hint);
       say(said, now.said);
+      resettle();
       foot.hidden = [...foot.children].every((child) => child.hidden);
       if (now.key !== key) {
         text.scrollTop = 0;

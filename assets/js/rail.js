@@ -1,6 +1,6 @@
 // The pipeline as a row of stations, with a slim row of further groups under it; or (variant "status") the footer's line of facts and checks.
 decodescope.views.rail = (root, send, options) => {
-  const { make, attribute, list, reveal, roving } = decodescope;
+  const { make, attribute, list, edged, reveal, roving } = decodescope;
   const status = options.variant === "status";
   const row = make(status ? "div" : "nav", status ? "status-row" : "rail-row");
   const rename = (label) => attribute(row, "aria-label", label);
@@ -41,8 +41,9 @@ decodescope.views.rail = (root, send, options) => {
         node.setAttribute("aria-label", [title, result, note].filter((part) => part).join(", "));
       },
     );
-  const line = row.appendChild(make("div", "rail-line"));
-  const slim = row.appendChild(make("div", "rail-line slim"));
+  const line = make("div", "rail-line");
+  const slim = make("div", "rail-line slim");
+  row.append(edged(line), edged(slim));
   const stations = within(line);
   const groups = [];
   const nodes = () => [stations, ...groups.map((one) => one.stations)].flatMap((one) => one.nodes);

@@ -1,7 +1,7 @@
 // A table that is changed in place: a row whose cells are the same keeps its nodes.
 decodescope.table = (root, send, label, height) => {
   const PROSE = 40; // letters; a longer text wraps
-  const { make, attribute, unpack, list, tokenText, room, scrolls, current, roving } = decodescope;
+  const { make, attribute, unpack, list, tokenText, room, scrolls, edged, current, roving } = decodescope;
   const caption = make("div", "table-caption");
   const box = make("div", "table-box");
   const table = make("table");
@@ -15,7 +15,7 @@ decodescope.table = (root, send, label, height) => {
   };
   if (height) box.style.maxHeight = `${height}px`;
   box.append(table);
-  root.replaceChildren(caption, box);
+  root.replaceChildren(caption, edged(box));
   let explained = null; // the fold that explains the heads, once there is one that needs it
   let columns = [];
   let keys = null;

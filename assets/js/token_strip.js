@@ -1,13 +1,13 @@
 // Tokens as chips, or as the running text of messages. A new token adds one node; the others stay.
 decodescope.views.token_strip = (root, send, options) => {
-  const { make, attribute, unpack, list, tokenText, current, roving } = decodescope;
+  const { make, attribute, unpack, list, tokenText, scrolls, edged, current, roving } = decodescope;
   const box = make("div", "strip-box");
   box.setAttribute("role", "group");
   const rename = (label) => attribute(box, "aria-label", label);
   rename(options.label);
   if (options.height) box.style.maxHeight = `${options.height}px`;
   const key = make("div", "key");
-  root.replaceChildren(box, key);
+  root.replaceChildren(edged(box), key);
   const spots = []; // group and position of each chip
   let misplaced = false;
 
@@ -55,6 +55,7 @@ decodescope.views.token_strip = (root, send, options) => {
   const marked = current(box);
   const pick = (node) => send({ position: Number(node.dataset.position) });
   const settle = roving(box, ".t", () => chips.nodes, pick);
+  const resettle = scrolls(box, box, () => chips.nodes.length > 0); // remarks alone have nothing that keys would reach
   let kinds = "";
 
   return {
@@ -74,6 +75,7 @@ decodescope.views.token_strip = (root, send, options) => {
       const chosen = chips.nodes[at] || null;
       marked.set(chosen, at === chips.nodes.length - 1);
       settle(chosen);
+      resettle();
     },
   };
 };

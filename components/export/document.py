@@ -14,7 +14,7 @@ from html import escape
 from components.export.pieces import BITS, Packed, deflated
 from components.widgets.host import ASSETS, PLOTLY, WIDGETS
 
-SHEETS = ("tokens", "widgets", "record_page")
+SHEETS = ("tokens", "widgets", "edges", "pad", "record_page")
 SCRIPTS = (*WIDGETS, "record_data", "record_parts", "record_page")
 
 

@@ -117,7 +117,7 @@ def strip_value(rendered: Rendered, parts: Sequence[Part], *, raw: bool, positio
             chips=[_chip(rendered, span) for span in part.spans if span.end > span.start],
             label=part.role,
             role=role_colour(part.role),
-            note=say.text("raw") if raw else _note(part),
+            note=say.text("raw") if raw else _note(part, last=part is parts[-1]),
             as_text=True,
         )
         for part in parts
@@ -203,12 +203,14 @@ def _first_position(rendered: Rendered, index: int) -> int:
     return int((rendered.span_index >= index).argmax())
 
 
-def _note(part: Part) -> str:
+def _note(part: Part, *, last: bool) -> str:
     if part.message is not None:
         return ""
     if part.role == "tool":
         return words(STATION).text("tool_definitions")
-    return words(STATION).text("default_system" if part.has_content else "generation_prompt")
+    if part.has_content:
+        return words(STATION).text("default_system")
+    return words(STATION).text("generation_prompt" if last else "marks")
 
 
 def _author(part: Part, trace: Trace, turn: int) -> str:

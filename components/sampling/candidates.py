@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from components.copy import words
+from components.units import probability_text
 from components.visible import visible_bytes
 from engine.trace import Stage, Stepped
 
@@ -93,3 +94,14 @@ def stage_label(stage: Stage) -> str:
     elif isinstance(setting, int | float):
         setting = f"{setting:g}"
     return f"{stage_name(stage.name)} {setting}".strip()
+
+
+def hover(step: Stepped, index: int, stage: int) -> str:
+    """A candidate after a stage, under the pointer."""
+    return words("sampling").text(
+        "hover",
+        token=token_label(step.candidate_bytes[index]),
+        stage=stage_label(step.stages[stage]),
+        logit=float(step.logits[stage, index]),
+        p=probability_text(float(step.probabilities[stage, index])),
+    )

@@ -143,7 +143,7 @@ def _mark_of_u(step: Stepped) -> dict[str, Any]:
         "ax": 0,
         "ay": 32,
         "text": words("sampling").text("u", u=u, token=token),
-        "xanchor": "left" if u < 0.12 else "right" if u > 0.88 else "center",
+        "xanchor": "left" if u < 0.3 else "right" if u > 0.7 else "center",
         "arrowhead": 0,
         "arrowwidth": 2,
         "arrowcolor": "var(--accent)",

@@ -33,7 +33,7 @@ class Label:
 def end_labels(step: Stepped, indices: Sequence[int], moved: int | None, *, top: float) -> list[Label]:
     """Labels at both ends of every line: survivors beside the first and last column, a ✕ where a line was cut."""
     last = len(step.stages) - 1
-    left = _labels(step, indices, 0, moved, top=top, side=-1) if last else []
+    left = _labels(step, indices, 0, moved, top=top, side=-1)
     ends: list[Label] = []
     for stage in range(last + 1):
         ending = [i for i in indices if cut_stage(step, i) == stage + 1]
@@ -91,7 +91,7 @@ def _labels(
             apart=abs(end - place) > 2,
             side=side,
             size=10 if cut else 12,
-            color=_label_color(step, i, moved),
+            color=label_color(step, i, moved),
         )
         for i, end, place in zip(indices, ends, places, strict=True)
     ]
@@ -107,6 +107,6 @@ def _below_survivors(step: Stepped, stage: int, ends: Sequence[float], pixels: f
     return min(max(lowest - CUT_GAP + 2, 6 - BELOW + (len(ends) - 1) * (CUT_GAP - 2)), ROOM)
 
 
-def _label_color(step: Stepped, index: int, moved: int | None) -> str:
+def label_color(step: Stepped, index: int, moved: int | None) -> str:
     of_line = color(step, index, moved)
     return {"var(--cut)": "var(--dim)", "var(--accent)": "var(--accent-text)"}.get(of_line, of_line)

@@ -18,7 +18,7 @@ ENDS = 0.02
 
 def stage_range(last: int) -> tuple[float, float]:
     """The stage axis, from the model's own logits to the stage `last`."""
-    return -ENDS, max(last, 0.5) + ENDS
+    return -ENDS, last + ENDS
 
 
 def across(stage: int, last: int) -> float:

@@ -11,10 +11,9 @@ from components.sampling.bars import bars_figure, bars_height
 from components.sampling.candidates import token_label
 from components.sampling.draw import HEIGHT as DRAW_HEIGHT
 from components.sampling.draw import draw_figure, interval_numbers
-from components.sampling.line_style import HEIGHT as SLOPE_HEIGHT
 from components.sampling.lookup import lookup_table
 from components.sampling.notes import notes
-from components.sampling.slope import least_width, slope_figure
+from components.sampling.slope import least_width, slope_figure, slope_height
 from components.sampling.tables import candidates_table, penalty_table
 from components.units import probability_text
 from components.widgets import chart_host, rail, table, token_strip
@@ -56,7 +55,9 @@ def render(view: View) -> list[Any]:
     say = words(STATION)
     return [
         rail.value([Station("", "", _where(view, step))]),
-        chart_host.value(slope_figure(step), label=say.text("slope"), height=SLOPE_HEIGHT, width=least_width(step)),
+        chart_host.value(
+            slope_figure(step), label=say.text("slope"), height=slope_height(step), width=least_width(step)
+        ),
         chart_host.value(
             draw_figure(step),
             label=say.text("draw"),

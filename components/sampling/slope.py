@@ -5,10 +5,10 @@ from typing import Any
 
 from components.copy import words
 from components.drawing import SANS, Drawing, drawing
-from components.sampling.candidates import cut_stage, most_moved, shown, stage_label, token_label
+from components.sampling.alone import alone_figure, alone_height
+from components.sampling.candidates import cut_stage, hover, most_moved, shown, stage_label, token_label
 from components.sampling.end_labels import as_trace, end_label, end_labels, lead
 from components.sampling.line_style import BELOW, BOTTOM, HEIGHT, ROOM, TOP, color, height_of, stage_range, weight
-from components.units import probability_text
 from engine.trace import Stepped
 
 CHARACTER = 7.3  # pixels, of the mono font at 12
@@ -17,6 +17,8 @@ COLUMN = 112  # pixels that the head of a column takes
 
 def slope_figure(step: Stepped) -> Drawing:
     """One line a candidate from stage to stage, on a square-root probability axis; a click gives its token id."""
+    if len(step.stages) == 1:
+        return alone_figure(step)
     indices = shown(step)
     moved = most_moved(step, indices)
     last = len(step.stages) - 1
@@ -67,20 +69,10 @@ def _candidate(step: Stepped, index: int, moved: int | None) -> dict[str, Any]:
         "marker": {"color": stroke, "size": 2 * width + 2},
         "opacity": 1 if heavy else 0.8,
         "customdata": [{"token_id": int(step.candidate_ids[index])}] * len(stages),
-        "hovertext": [_hover(step, index, stage) for stage in stages],
+        "hovertext": [hover(step, index, stage) for stage in stages],
         "hoverinfo": "text",
         "cliponaxis": False,
     }
-
-
-def _hover(step: Stepped, index: int, stage: int) -> str:
-    return words("sampling").text(
-        "hover",
-        token=token_label(step.candidate_bytes[index]),
-        stage=stage_label(step.stages[stage]),
-        logit=float(step.logits[stage, index]),
-        p=probability_text(float(step.probabilities[stage, index])),
-    )
 
 
 def _name_of(step: Stepped, stage: int) -> dict[str, Any]:
@@ -104,8 +96,14 @@ def _head(stage: int) -> dict[str, Any]:
     return {"x": stage, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
 
 
+def slope_height(step: Stepped) -> int:
+    return alone_height(step) if len(step.stages) == 1 else HEIGHT
+
+
 def least_width(step: Stepped) -> int:
     """Pixels under which the heads of the columns would touch."""
+    if len(step.stages) == 1:
+        return 0
     return 2 * _margin(step, shown(step)) + COLUMN * (len(step.stages) - 1)
 
 

@@ -9,10 +9,12 @@ import gradio as gr
 import numpy as np
 from PIL import Image
 
+from components.copy import words
 from components.widgets import host
 
 LIMIT = 400_000  # characters of the data URI
 Axis = Literal["row", "column"]
+MOVES = ("cell_left", "cell_up", "cell_down", "cell_right", "cell_choose")  # the buttons that fingers have
 STEPS = (254, 126, 62, 30, 14, 2)  # 14 and 2 pack into 4 and 2 bits a pixel
 
 
@@ -90,6 +92,7 @@ def value(
         "band": band,
         "texts": None if texts is None else host.items(list(row) for row in texts),
         "column_keys": None if column_keys is None else host.items(column_keys),
+        "moves": host.items(words("page").text(name) for name in MOVES),
     }
 
 

@@ -23,11 +23,11 @@ from components.copy import LANGUAGES
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-WIDGETS = ("host", "rail", "token_strip", "table", "chart_host", "heatmap")
+WIDGETS = ("host", "rail", "token_strip", "table", "chart_host", "pad", "heatmap")
 SCRIPTS = (*WIDGETS, "stream", "lesson", "page", "language", "sharing", "reach")
 BLOCK = 32  # also in assets/js/host.js
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-SHEETS = ("tokens", "page", "controls", "widgets", "sharing", "lesson", "reach")
+SHEETS = ("tokens", "page", "controls", "widgets", "edges", "pad", "sharing", "lesson", "reach")
 
 
 def widget(

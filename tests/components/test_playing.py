@@ -60,7 +60,9 @@ def test_a_record_is_walked_through_with_no_model(live):
     whole = len(turns[0]) + len(turns[1])
     assert (view.recorded.made, view.recorded.steps, view.recorded.alone) == (whole, whole, True)
     assert f"token {whole} of {whole}" in recorded_notice(view)[0].result
-    assert recorded_badge(view)[0].result == f"record {whole} / {whole}"
+    origin = f"made by {record.made_by} on {view.facts.title}"
+    assert recorded_badge(view)[0].result == f"record {whole} / {whole} · {origin}"
+    assert len(recorded_notice(view)[0].result) < 120
     for _ in range(len(turns[1])):
         desk.back(page)
     view = desk.view(page)

@@ -131,12 +131,15 @@ def test_rail_shows_the_kept_counts_where_they_change():
 
 
 def test_hostile_tokens_stay_text():
-    step = staged_step([("logits", {}, -np.abs(np.arange(VOCAB) - 12).astype(np.float32))], token=12)
+    own = -np.abs(np.arange(VOCAB) - 12).astype(np.float32)
+    step = staged_step([("logits", {}, own), ("temperature", {"temperature": 2.0}, own / 2)], token=12)
     rows = read(candidates_table(step))["rows"]
     tokens = {cell if isinstance(cell, str) else cell[0] for row in rows for cell in row[2:3]}
     assert {"<script>alert(1)</script>", "${x}", "⟨U+200F⟩", "⟨F0⟩⟨9F⟩"} <= tokens
     names = {trace.name for trace in go.Figure(slope_figure(step)).data}
     assert {"<script>alert…", "${x}"} <= names
+    alone = go.Figure(slope_figure(staged_step([("logits", {}, own)], token=12)))
+    assert {"<script>alert…", "${x}"} <= set(alone.layout.yaxis.ticktext)
 
 
 def test_a_prompt_position_shows_the_first_step_and_says_so(view):

@@ -6,7 +6,7 @@ import pytest
 
 from components.sampling.bars import bars_figure
 from components.sampling.candidates import RANKED, cut_stage, most_moved, rank_at, shown
-from components.sampling.slope import slope_figure
+from components.sampling.slope import least_width, slope_figure, slope_height
 from components.sampling.tables import candidates_table
 from components.widgets.host import read
 from engine.stages.candidates import FOLLOWED
@@ -42,6 +42,26 @@ def test_each_line_is_its_candidates_way_through_the_stages_and_ends_where_it_wa
     assert set(drawn) == {int(step.candidate_ids[i]) for i in shown(step)}
     assert drawn[step.token_id].line.color == "var(--accent)"
     assert figure.data[-1].customdata[0]["token_id"] == step.token_id, "the chosen line lies on top"
+
+
+def test_without_processors_the_candidates_stand_in_rows_at_their_probabilities():
+    step = staged_step([("logits", {}, random_logits(2))], token=4)
+    figure = go.Figure(slope_figure(step))
+    (dots,) = figure.data
+    indices = shown(step)
+    own = np.exp(step.logits[0, indices].astype(float))
+    whole = np.exp(random_logits(2).astype(float)).sum()
+    assert [x**2 for x in dots.x] == pytest.approx((own / whole).tolist(), abs=1e-4)
+    assert list(dots.x) == sorted(dots.x, reverse=True)
+    assert [key["token_id"] for key in dots.customdata] == step.candidate_ids[indices].tolist()
+    place = [key["token_id"] for key in dots.customdata].index(4)
+    assert [at for at, color in enumerate(dots.marker.color) if color == "var(--accent)"] == [place]
+    ends = [(line.x0, line.x1, line.y0, line.y1) for line in figure.layout.shapes]
+    assert ends == [(0, pytest.approx(x), row, row) for row, x in enumerate(dots.x)]
+    assert f"24 kept · H {step.stages[0].entropy:.2f} · no processor is on" in texts(figure)
+    assert [share for share in figure.layout.xaxis.ticktext if not share.endswith("%")] == ["0"]
+    assert figure.layout.height == slope_height(step) < slope_height(staged_step(chain(), token=best(chain())))
+    assert least_width(step) == 0
 
 
 def test_heads_give_kept_counts_entropy_and_mass():

@@ -38,3 +38,16 @@ def test_a_head_is_chosen_its_matrix_shown_and_a_row_gone_to(visit: OpenApp) -> 
     eventually(lambda: page.cursor == 20, "the row")
     eventually(lambda: "from position 20" in page.texts("#attention-notes .strip-label")[0], "its weights")
     assert page.notice == ""
+
+
+def test_on_a_phone_buttons_choose_a_head(visit: OpenApp) -> None:
+    page = visit(width=390, height=844)
+    page.step()
+    page.open("attention")
+    page.page.wait_for_selector("#attention-map .pad-key >> nth=4")
+    for name in ("One cell to the right", "One cell down", "One cell down"):
+        page.page.click(f'#attention-map [aria-label="{name}"]')
+    assert page.texts("#attention-map output")[0].startswith("KV 0 · head 2 × L1: ")
+    assert page.note("attention") == "layer 0 · head 0"  # only looked at yet
+    page.page.click('#attention-map [aria-label="Choose this cell"]')
+    eventually(lambda: page.note("attention") == "layer 1 · head 2", "the head")

@@ -20,12 +20,16 @@ SMALL = """() => [...document.querySelectorAll(
   .map(([node, { width, height }]) =>
     `${Math.round(width)} × ${Math.round(height)}: ${node.outerHTML.slice(0, 120)}`)"""
 
-#: Boxes that hold more than they show and that the keys cannot reach.
-UNREACHED = """() =>
-  [...document.querySelectorAll(".table-box, .plot, .heat-scroll, .rail-line, .strip-box")]
-  .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)
-  .filter((box) => box.tabIndex < 0 && !box.querySelector("[tabindex='0']"))
-  .map((box) => box.outerHTML.slice(0, 120))"""
+#: Boxes that hold more than they show and that the keys cannot reach, that have no name then, or do not show it.
+UNREACHED = """() => {
+  const more = (box) => box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+  const stop = (box) => (box.tabIndex >= 0 ? box : box.querySelector("[tabindex='0']"));
+  const said = (node) => node.ariaLabel || node.textContent.trim();
+  return [...document.querySelectorAll(".table-box, .plot, .heat-scroll, .rail-line, .strip-box, .lesson-text")]
+    .filter((box) => box.checkVisibility() && /auto|scroll/.test(getComputedStyle(box).overflow) && more(box))
+    .filter((box) => !stop(box) || !said(stop(box)) || !box.parentElement.matches(".edged"))
+    .map((box) => box.outerHTML.slice(0, 120));
+}"""
 
 
 def each_panel(page: Visitor) -> Iterator[str]:

@@ -32,13 +32,13 @@ def test_a_run_is_saved_opened_and_replayed_without_torch(
     assert not visitor.shows("#run-live")
 
     visitor.page.set_input_files("#record-menu input[type=file]", file)
-    eventually(lambda: "A record is shown" in visitor.notice, "the record")
+    eventually(lambda: "Recorded run, token" in visitor.notice, "the record")
     assert visitor.tokens == tokens
     visitor.press("back")
     eventually(lambda: visitor.tokens == tokens[:-1], "a token less")
     visitor.step()
     visitor.press("run-live")
-    eventually(lambda: "A record is shown" not in visitor.notice and not visitor.tokens, "the run of its own")
+    eventually(lambda: "Recorded run, token" not in visitor.notice and not visitor.tokens, "the run of its own")
     (tmp_path / "bad.gz").write_bytes(b"nonsense")
     visitor.page.set_input_files("#record-menu input[type=file]", tmp_path / "bad.gz")
     eventually(lambda: "could not be opened: this file is no record" in visitor.notice, "the refusal")

@@ -45,7 +45,7 @@ def picture(page: Visitor, name: str) -> None:
     path: Path = FOLDER / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     page.page.mouse.move(0, 0)
-    page.page.screenshot(path=path, animations="disabled")
+    page.page.screenshot(path=path)  # not with animations "disabled": the shadows at edges are some
     assert path.stat().st_size > 10_000
 
 

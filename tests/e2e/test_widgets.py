@@ -1,6 +1,7 @@
 """The widgets in a real browser: hostile texts, choices that reach Python, keys, themes, a phone."""
 
 import pytest
+from playwright.sync_api import Page
 
 from tests.e2e.conftest import OpenPage
 from tests.e2e.widget_site import HOSTILE, eventually, press, ready, texts
@@ -113,6 +114,10 @@ def test_keys_move_and_pick(site, browser_page: OpenPage):
     )
 
 
+def texts_of(page: Page, selector: str) -> list[str]:
+    return page.locator(selector).all_text_contents()
+
+
 def test_a_chart_follows_the_theme(site, browser_page: OpenPage):
     page = ready(browser_page(site[0])).page
     ink = 'document.querySelector("#slope .scatterlayer .trace path.js-line").style.stroke'
@@ -126,6 +131,67 @@ def test_the_matrix_is_read_under_the_pointer(site, browser_page: OpenPage):
     page = ready(browser_page(site[0])).page
     page.locator("#attention canvas.heat-cells").hover(position={"x": 2, "y": 2})
     eventually(lambda: page.locator("#attention output").inner_text().startswith("<|im_start|> × <|im_start|>: 1.000"))
+
+
+def test_a_box_shows_at_which_edges_there_is_more(site, browser_page: OpenPage):
+    page = ready(browser_page(site[0], width=390, height=844)).page
+    edges = """(name) => {
+      const style = getComputedStyle(document.querySelector(`#${name} .edged`), "::after");
+      return ["left", "right", "above", "below"].map((edge) => Number(style.getPropertyValue(`--more-${edge}`)));
+    }"""
+    scroll = "([box, x, y]) => document.querySelector(box).scrollTo(x, y)"
+    boxes = {"rail": ".rail-line", "candidates": ".table-box", "slope": ".plot", "attention": ".heat-scroll"}
+    for name, box in boxes.items():
+        page.evaluate(scroll, [f"#{name} {box}", 0, 0])
+        eventually(lambda name=name: page.evaluate(edges, name)[:2] == [0, 1])
+        page.evaluate(scroll, [f"#{name} {box}", 60, 0])
+        eventually(lambda name=name: page.evaluate(edges, name)[:2] == [1, 1])
+        page.evaluate(scroll, [f"#{name} {box}", 9999, 0])
+        eventually(lambda name=name: page.evaluate(edges, name)[:2] == [1, 0])
+    page.evaluate('document.querySelector("#timeline .strip-box").style.maxHeight = "60px"')
+    for down, expected in ((0, [0, 0, 0, 1]), (9999, [0, 0, 1, 0])):
+        page.evaluate(scroll, ["#timeline .strip-box", 0, down])
+        eventually(lambda expected=expected: page.evaluate(edges, "timeline") == expected)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for name in ("rail", "candidates", "slope"):
+        eventually(lambda name=name: page.evaluate(edges, name)[:2] == [0, 0])
+
+
+def test_fingers_go_from_cell_to_cell_of_a_matrix(site, browser_page: OpenPage):
+    page = ready(browser_page(site[0], width=390, height=844)).page
+    keys = page.locator("#attention .pad-key")
+    assert [key.get_attribute("aria-label") for key in keys.all()[:4]] == [
+        "One cell to the left",
+        "One cell up",
+        "One cell down",
+        "One cell to the right",
+    ]
+    assert all(min(key.bounding_box()["width"], key.bounding_box()["height"]) >= 32 for key in keys.all()[:4])
+    assert keys.nth(4).is_hidden()  # nothing follows from a choice in this matrix
+    said = page.locator("#attention output")
+    labels = texts_of(page, "#timeline .t")
+    out = '#attention .pad-key[aria-disabled="true"]'
+    assert said.inner_text().startswith(f"{labels[48]} × {labels[0]}: ")
+    assert texts_of(page, out) == ["←", "↓"]  # it stands in the corner
+    keys.nth(3).click()
+    assert said.inner_text().startswith(f"{labels[48]} × {labels[1]}: ")
+    keys.nth(1).click()
+    assert said.inner_text().startswith(f"{labels[47]} × {labels[1]}: ")
+    assert texts_of(page, out) == []
+    keys.nth(3).hover()
+    page.mouse.down()
+    eventually(lambda: texts_of(page, out) == ["→"], 20)  # held, it goes on to the end
+    page.mouse.up()
+    assert said.inner_text().startswith(f"{labels[47]} × {labels[48]}: ")
+    inner = page.locator("#attention .heat-over").bounding_box()
+    outer = page.locator("#attention .heat-scroll").bounding_box()
+    assert outer["x"] <= inner["x"] and inner["x"] + inner["width"] <= outer["x"] + outer["width"]
+    assert page.evaluate("document.querySelector('#attention .heat-scroll').scrollLeft") > 100
+    page.locator("#attention canvas.heat-cells").focus()
+    page.keyboard.press("ArrowLeft")
+    assert said.inner_text().startswith(f"{labels[47]} × {labels[47]}: ")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.wait_for_selector("#attention .pad", state="hidden")  # a pointer meets the cells
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
