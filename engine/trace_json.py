@@ -101,6 +101,6 @@ def _with_said(event: Event, kept: Any, path: str) -> Event:
         if not isinstance(_sentences(event).get(name), str):
             raise ExperimentError(at(path, short(name)[1:-1]), said("unknown_field"))
     read = {name: EXACT.read_sentence(value, at(path, name)) for name, value in kept.items()}
-    if isinstance(event, Stopped):
-        return dataclasses.replace(event, evidence=event.evidence | read)
-    return dataclasses.replace(event, **read)
+    if isinstance(event, Rendered):
+        return dataclasses.replace(event, refused=read.get("refused", event.refused))
+    return dataclasses.replace(event, evidence=event.evidence | read) if isinstance(event, Stopped) else event
