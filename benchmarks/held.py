@@ -1,5 +1,6 @@
-"""Who holds how many bytes: what can be reached from an object, and what is allocated and held by none that is known."""
+"""Who holds how many bytes: what is reached from an object, and what is allocated and held by none that is known."""
 
+import dataclasses
 import gc
 import sys
 import tracemalloc
@@ -52,6 +53,7 @@ class Ledger:
 
     events: int  # what the trace reaches, tensors behind its arrays included
     cache: int  # storages of keys and values, spare room included
+    back: int  # what each step is taken back with: above all the state of the random generator, 5 KB
     others: int  # everything else that was allocated since tracemalloc began, and all other tensors
 
     @classmethod
@@ -60,11 +62,17 @@ class Ledger:
         trace = Held.by(conversation.trace.events)
         turn = conversation.turn
         cache = Held.by(turn.cache if turn else None)
+        back = Held.by(turn._before if turn else None)
+        known = cache.storages | trace.storages | back.storages
         alive = _storages(item for item in gc.get_objects() if issubclass(type(item), torch.Tensor))
-        beside = sum(size for place, size in alive.items() if place not in cache.storages | trace.storages)
+        beside = sum(size for place, size in alive.items() if place not in known)
         # Taken last: what the walks above needed is gone by now.
-        allocated = tracemalloc.get_traced_memory()[0]
-        return cls(trace.objects + trace.tensors, cache.tensors, allocated - trace.objects + beside)
+        others = tracemalloc.get_traced_memory()[0] - trace.objects - back.objects + beside
+        return cls(trace.objects + trace.tensors, cache.tensors, back.objects + back.tensors, others)
+
+    def __sub__(self, other: Self) -> Self:
+        mine, theirs = dataclasses.astuple(self), dataclasses.astuple(other)
+        return type(self)(*(after - before for after, before in zip(mine, theirs, strict=True)))
 
 
 def _storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
