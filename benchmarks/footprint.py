@@ -15,7 +15,7 @@ from engine.trace_json import event_to_json
 SETTLING = 8
 #: KB a step that may be held by nothing known: the odds and ends of Python. A single row of scores over the vocabulary
 #: is 196 KB, one layer's output for one token 2.3 KB.
-LEAK = 3
+LEAK = 4
 
 
 def measure(loaded: LoadedModel, *, context: int = 64, steps: int = 200) -> list[Figure]:
