@@ -1,6 +1,7 @@
 """How far the logits of one text differ by the way they are computed: float32 addition in another order, nothing else.
 
 The reference is each row by itself in one forward without a cache; every position of every row is compared with it.
+docs/numbers.md publishes what this gives.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ TEXT = Path(__file__).resolve().parents[1] / "LICENSE"
 ROWS, LENGTH = 8, 128
 #: Of |Δlogit|, for logits of float32 around 10.
 BAR = 1e-3
+TOGETHER = "{rows} rows in one batch"
 
 Way = Callable[[LoadedModel, list[int]], torch.Tensor]
 
@@ -33,6 +35,7 @@ class Agreement:
     way: str
     positions: int
     largest: float  # |Δlogit|, over all positions and all of the vocabulary
+    typical: float  # the median over positions of the largest |Δlogit| there
     same_best: int  # positions whose best token is the same
 
 
@@ -44,25 +47,49 @@ def rows_of(loaded: LoadedModel, *, rows: int = ROWS, length: int = LENGTH) -> l
     return [ids[row * length : (row + 1) * length] for row in range(rows)]
 
 
-def agreements(loaded: LoadedModel, rows: list[list[int]]) -> list[Agreement]:
+def reference_of(loaded: LoadedModel, rows: list[list[int]]) -> list[torch.Tensor]:
+    """The logits [position, vocab] of each row, by itself in one forward."""
+    return [_at_once(loaded, row) for row in rows]
+
+
+def agreements(loaded: LoadedModel, rows: list[list[int]], reference: list[torch.Tensor]) -> list[Agreement]:
     """Every way beside the reference, over all rows."""
-    reference = [_at_once(loaded, row) for row in rows]
     found = [_compared(way, reference, [compute(loaded, row) for row in rows]) for way, compute in WAYS.items()]
-    return [*found, _compared(f"{len(rows)} rows in one batch", reference, _together(loaded, rows))]
+    return [*found, _compared(TOGETHER.format(rows=len(rows)), reference, _together(loaded, rows))]
 
 
 def measure(loaded: LoadedModel, *, rows: int = ROWS, length: int = LENGTH) -> list[Figure]:
-    """The largest difference of each way, in millionths of a logit."""
+    """The largest difference of each way, and what it must reach to change the best token: millionths of a logit."""
+    ids = rows_of(loaded, rows=rows, length=length)
+    reference = reference_of(loaded, ids)
+    gaps = gaps_of(reference)
     return [
+        *(
+            Figure(
+                f"max |Δlogit|, {one.way}",
+                one.largest * 1e6,
+                "× 10⁻⁶",
+                BAR * 1e6,
+                note=(
+                    f"median {one.typical * 1e6:.1f};"
+                    f" the same best token at {one.same_best:,} of {one.positions:,} positions"
+                ),
+            )
+            for one in agreements(loaded, ids, reference)
+        ),
         Figure(
-            f"max |Δlogit|, {one.way}",
-            one.largest * 1e6,
+            "smallest gap between the two best",
+            float(gaps[0]) * 1e6,
             "× 10⁻⁶",
-            BAR * 1e6,
-            note=f"the same best token at {one.same_best:,} of {one.positions:,} positions",
-        )
-        for one in agreements(loaded, rows_of(loaded, rows=rows, length=length))
+            note=f"median {float(gaps.median()):.2f} of a logit; under 0.01 at {int((gaps < 0.01).sum())} positions",
+        ),
     ]
+
+
+def gaps_of(logits: list[torch.Tensor]) -> torch.Tensor:
+    """By how much the best token of each position leads, smallest first."""
+    best = torch.cat(logits).topk(2).values
+    return (best[:, 0] - best[:, 1]).sort().values
 
 
 def _at_once(loaded: LoadedModel, row: list[int]) -> torch.Tensor:
@@ -124,9 +151,11 @@ def _attention(loaded: LoadedModel, name: str) -> Iterator[None]:
 
 def _compared(way: str, reference: list[torch.Tensor], given: list[torch.Tensor]) -> Agreement:
     pairs = list(zip(reference, given, strict=True))
+    differences = torch.cat([(ours - theirs).abs().amax(-1) for theirs, ours in pairs])
     return Agreement(
         way,
-        sum(len(one) for one in given),
-        max(float((ours - theirs).abs().max()) for theirs, ours in pairs),
+        len(differences),
+        float(differences.max()),
+        float(differences.median()),
         sum(int((ours.argmax(-1) == theirs.argmax(-1)).sum()) for theirs, ours in pairs),
     )

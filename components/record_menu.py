@@ -30,11 +30,11 @@ class RecordMenu:
     def __init__(self) -> None:
         say = words("record")
         with gr.Accordion(say.text("menu"), open=False, elem_id="record-menu"):
+            # Of any kind: gradio would refuse another in English, and with no word of what to open.
             self.open = gr.UploadButton(
                 say.text("open"),
                 type="binary",
                 file_count="single",
-                file_types=[".gz"],
                 elem_id="record-open",
                 size="sm",
             )

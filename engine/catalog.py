@@ -78,7 +78,6 @@ class Entry(Value):
     source: Annotated[EmbeddedSource | HubSource | FolderSource, Field(discriminator="kind")] | None = None
     weight_bytes: Size | None = None  # of the weight files as they are stored, where it is known
     ranks: RanksSource | None = None
-    family: str  # transformers' `model_type`
     layers: Size
     hidden_size: Size
     heads: Size

@@ -1,14 +1,20 @@
-"""A trace as JSON, out and in: plain for those who read it (`engine.plain_json`), exact as part of a record."""
+"""A trace as JSON, out and in: plain for those who read it (`engine.plain_json`), exact as part of a record.
 
+In plain JSON a sentence is its English text. What it is made of stands beside it, as `said` of its event: a program can
+go by the key of a refusal, and the sentence can be said in another language.
+"""
+
+import dataclasses
 import typing
 from typing import Any
 
+from engine.exact_json import EXACT
 from engine.experiment import Experiment
 from engine.facts import ModelFacts
 from engine.plain_json import PLAIN
-from engine.said import said
-from engine.trace import Event, Trace
-from engine.typed_json import TypedJson, at, short
+from engine.said import Said, said
+from engine.trace import Event, Rendered, Stopped, Trace
+from engine.typed_json import TypedJson, at, short, unlike
 from engine.values import ExperimentError
 
 TRACE_VERSION = 1
@@ -59,7 +65,10 @@ def happened(data: dict[str, Any], form: TypedJson) -> dict[str, Any]:
 
 
 def event_to_json(event: Event, form: TypedJson = PLAIN) -> dict[str, Any]:
-    return {"kind": event.kind, **form.encode(event)}
+    kept = {}
+    if form is PLAIN:  # a record has them where they stand
+        kept = {name: EXACT.encode(text) for name, text in _sentences(event).items() if isinstance(text, Said)}
+    return {"kind": event.kind, **form.encode(event)} | ({"said": kept} if kept else {})
 
 
 def event_from_json(data: Any, form: TypedJson = PLAIN, path: str = "") -> Event:
@@ -68,5 +77,30 @@ def event_from_json(data: Any, form: TypedJson = PLAIN, path: str = "") -> Event
     if not isinstance(kind, str) or kind not in EVENT_TYPES:
         known = ", ".join(EVENT_TYPES)
         raise ExperimentError(at(path, "kind"), said("event_kinds_got", known=known, got=short(kind)))
-    event: Event = form.decode(EVENT_TYPES[kind], {name: data[name] for name in data if name != "kind"}, path)
-    return event
+    beside = {"kind", "said"} if form is PLAIN else {"kind"}
+    event: Event = form.decode(EVENT_TYPES[kind], {name: data[name] for name in data if name not in beside}, path)
+    return _with_said(event, data["said"], at(path, "said")) if "said" in data and form is PLAIN else event
+
+
+def _sentences(event: Event) -> dict[str, Any]:
+    """What may be sentences in an event, by name: the reason against cutting the cache, the evidence of an end."""
+    match event:
+        case Rendered():
+            return {"refused": event.refused}
+        case Stopped():
+            return event.evidence
+        case _:
+            return {}
+
+
+def _with_said(event: Event, kept: Any, path: str) -> Event:
+    """The event with sentences that know what they are made of in the place of their texts."""
+    if not isinstance(kept, dict):
+        raise unlike(path, said("an_object"), kept)
+    for name in kept:
+        if not isinstance(_sentences(event).get(name), str):
+            raise ExperimentError(at(path, short(name)[1:-1]), said("unknown_field"))
+    read = {name: EXACT.read_sentence(value, at(path, name)) for name, value in kept.items()}
+    if isinstance(event, Rendered):
+        return dataclasses.replace(event, refused=read.get("refused", event.refused))
+    return dataclasses.replace(event, evidence=event.evidence | read) if isinstance(event, Stopped) else event

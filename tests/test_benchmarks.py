@@ -29,10 +29,12 @@ def test_floor_is_a_product_with_the_bytes_of_the_weights(llama: LoadedModel) ->
     assert figure.value > 0
 
 
-def test_footprint_counts_json_and_memory(llama: LoadedModel) -> None:
-    json_size, memory = footprint.measure(llama, context=16, steps=6)
+def test_footprint_counts_json_and_memory_by_holder(llama: LoadedModel) -> None:
+    json_size, events, back, rest = footprint.measure(llama, context=16, steps=20)
     assert 0.5 < json_size.value < 100
-    assert 0 < memory.value < 1_000
+    assert 1 < events.value < 12
+    assert 5 < back.value < 6
+    assert -1 < rest.value < footprint.LEAK
 
 
 def test_grid_is_measured_beside_its_runs(llama: LoadedModel) -> None:

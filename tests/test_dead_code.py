@@ -1,5 +1,5 @@
-"""What only tests use is no part of the program: each public function, class, constant and method has a user in it, and
-each class of the style sheets something that bears it.
+"""What only tests use is no part of the program: each public function, class, constant, method and field has a user in
+it, and each class of the style sheets something that bears it.
 """
 
 import ast
@@ -66,6 +66,10 @@ TREES = {
 USES = Uses()
 for module, tree in TREES.items():
     USES.read(module, tree)
+NODES = [node for tree in TREES.values() for node in ast.walk(tree)]
+#: Names behind a dot that is read, `x.name`, and those of a pattern. No text that happens to be the same word counts.
+READ = {node.attr for node in NODES if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+READ |= {name for node in NODES if isinstance(node, ast.MatchClass) for name in node.kwd_attrs}
 
 
 def test_every_function_class_and_constant_has_a_user_in_the_program() -> None:
@@ -85,9 +89,26 @@ def test_every_method_has_a_user_in_the_program() -> None:
         for owner in tree.body
         if isinstance(owner, ast.ClassDef)
         for name in public(owner.body)
-        if name not in USES.attributes
+        if name not in READ
     ]
     assert unused == []
+
+
+#: Written whole, as JSON or as front matter, for readers outside: there the name is the use.
+WRITTEN_WHOLE = ("engine.answers.", "engine.trace", "engine.truncated", "engine.space.spacefile")
+
+
+def test_every_field_is_read_in_the_program() -> None:
+    unread = [
+        f"{module}.{owner.name}.{field.target.id}"
+        for module, tree in TREES.items()
+        if not module.startswith(WRITTEN_WHOLE)
+        for owner in tree.body
+        if isinstance(owner, ast.ClassDef)
+        for field in owner.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and field.target.id not in READ
+    ]
+    assert unread == []
 
 
 #: Of the nodes that gradio and plotly make.

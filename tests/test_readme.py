@@ -19,7 +19,7 @@ from engine.values import Context
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / name for name in ("README.md", "CHANGELOG.md")]
-DOCUMENTS += [ROOT / "docs" / f"{name}.md" for name in ("architecture", "api", "deploy", "lessons")]
+DOCUMENTS += [ROOT / "docs" / f"{name}.md" for name in ("architecture", "api", "deploy", "lessons", "numbers")]
 API = (ROOT / "docs" / "api.md").read_text("utf-8")
 README = (ROOT / "README.md").read_text("utf-8")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")

@@ -50,7 +50,6 @@ def entry_of(
             tools=tools,
             source=source,
             weight_bytes=weight_bytes,
-            family=str(sizes.get("model_type", "")),
             layers=_size(sizes, "num_hidden_layers", "n_layer"),
             hidden_size=hidden,
             heads=heads,

@@ -91,6 +91,7 @@ def test_what_shows_only_at_work_ends_the_trace_with_its_reason(
     assert stopped["reason"] == "error"
     assert stopped["evidence"]["field"].startswith(field)
     assert said in stopped["evidence"]["message"]
+    assert stopped["said"]["message"]["text"] == stopped["evidence"]["message"]
 
 
 def test_follow_ups_are_turns_of_one_trace(run_trace: RunTrace) -> None:

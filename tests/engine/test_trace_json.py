@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from engine.experiment import ExperimentError
 from engine.plain_json import PLAIN
+from engine.said import Said, said
 from engine.trace import Parted, PrefixLookup, Rendered, Stage, Stepped, Stopped, ToolCalled, Trace
 from engine.trace_json import EVENT_TYPES, event_from_json, event_to_json, trace_from_json, trace_to_json
 from engine.truncated import Portion, Summary, Truncated
@@ -85,6 +87,59 @@ def test_kinds_that_a_run_did_not_have_go_round_too() -> None:
         Stopped(0, "stop_string", {"string": "END", "step": 3}, ""),
     ):
         assert same(event_from_json(json.loads(json.dumps(event_to_json(event)))), event)
+
+
+REFUSED = Stopped(0, "error", {"message": said("wanted", wanted=said("a_list")), "field": "prompt", "step": 3}, "")
+
+
+def test_a_refusal_keeps_its_key_and_values_beside_its_text() -> None:
+    out = json.loads(json.dumps(event_to_json(REFUSED)))
+    assert out["evidence"] == {"message": "a list is wanted", "field": "prompt", "step": 3}
+    a_list = {"said": "a_list", "values": {}, "text": "a list"}
+    assert out["said"] == {"message": {"said": "wanted", "values": {"wanted": a_list}, "text": "a list is wanted"}}
+    again = event_from_json(out)
+    assert isinstance(again, Stopped)
+    message = again.evidence["message"]
+    assert isinstance(message, Said)
+    assert (message.key, message.values["wanted"].key) == ("wanted", "a_list")
+    assert event_to_json(again) == out
+
+
+def test_the_reason_against_a_cut_keeps_its_key_too(trace: Trace) -> None:
+    rendered = trace.rendered(0)
+    assert rendered is not None
+    assert "said" not in event_to_json(dataclasses.replace(rendered, refused="no way back"))
+    out = json.loads(json.dumps(event_to_json(dataclasses.replace(rendered, refused=said("a_list")))))
+    assert out["refused"] == "a list"
+    again = event_from_json(out)
+    assert isinstance(again, Rendered)
+    assert isinstance(again.refused, Said)
+    assert event_to_json(again) == out
+
+
+def test_a_text_without_a_key_and_a_key_of_another_time_are_texts() -> None:
+    out = event_to_json(REFUSED)
+    del out["said"]  # as in a trace that was written before there were such
+    assert same(event_from_json(out).evidence, {"message": "a list is wanted", "field": "prompt", "step": 3})
+    out["said"] = {"message": {"said": "of_tomorrow", "values": {}, "text": "what it said"}}
+    assert same(event_from_json(out).evidence["message"], "what it said")
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        ([], "said: an object is wanted, got a list"),
+        ({"message": "text"}, "said.message: a sentence with its key and its values is wanted"),
+        ({"message": {"said": "a_list"}}, "said.message: a sentence with its key and its values is wanted"),
+        ({"other": {}}, "said.other: unknown field"),
+        ({"step": {}}, "said.step: unknown field"),
+    ],
+)
+def test_keys_that_belong_to_no_sentence_are_refused(kept: object, told: str) -> None:
+    with pytest.raises(ExperimentError, match=re.escape(told)):
+        event_from_json(event_to_json(REFUSED) | {"said": kept})
+    with pytest.raises(ExperimentError, match="said.*: unknown field"):
+        event_from_json(event_to_json(CUT) | {"said": {"strategy": {}}})
 
 
 def test_every_kind_is_known_by_its_name() -> None:
