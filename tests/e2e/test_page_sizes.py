@@ -4,6 +4,7 @@ With DECODESCOPE_SCREENSHOTS=1 the pictures of the README are taken anew, into d
 """
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,8 @@ def test_no_station_makes_the_page_scroll_sideways_or_has_a_control_without_a_na
         assert page.page.evaluate(NAMELESS) == [], station
     page.control("mistake")  # opens all that is folded away
     assert page.page.evaluate(NAMELESS) == []
+    ids = page.page.eval_on_selector_all("[id]:not([id=''])", "all => all.map((one) => one.id)")
+    assert [one for one, count in Counter(ids).items() if count > 1] == []  # of all panels at once
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
     outside = page.page.locator("#left > :not(.keyboard-only)").evaluate_all(
         """nodes => nodes.filter((node) => {

@@ -31,6 +31,8 @@ LIMIT = 3_000_000
 SHOWN = [(24, 3), (24, 0), (5, 3)]
 Offline = Callable[..., Page]
 
+pytestmark = pytest.mark.xdist_group("record_page")  # the record takes half a minute: one worker makes it
+
 
 @pytest.fixture(scope="module")
 def record(embedded: LoadedModel) -> Record:
