@@ -22,12 +22,26 @@ class SpareLayer(DynamicLayer):
         self._start = 0  # of what is held, in the room
 
     def evict(self, count: int) -> None:
-        """Forget the first `count` positions; the others stay where they are."""
+        """Forget the first `count` positions; the others stay where they are, or get a room that fits them."""
         if self.keys is None or self.values is None:
             return
         self.keys, self.values = self.keys[..., count:, :], self.values[..., count:, :]
         if self._room is not None:
             self._start += count
+            self._fit()
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forget the last −`tokens_to_remove` positions, as transformers counts them."""
+        super().crop(tokens_to_remove)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Give back a room that is mostly empty: it is held as long as a view of it is, and counted by nobody."""
+        if self._room is None or self.keys is None or self.values is None:
+            return
+        if self._room[0].shape[-2] > self.keys.shape[-2] + 2 * SPARE:
+            self.keys, self.values = self.keys.clone(), self.values.clone()
+            self.share()
 
     def share(self) -> None:
         """Let others look at what is held: the next position goes to room of its own, and theirs stays as it is."""

@@ -22,7 +22,7 @@ from engine.trace import Event, Rendered, Stepped, Stopped, ToolCalled, Trace
 from engine.versions import versions
 
 #: Ends of a turn after which another token may still be chosen.
-_OPEN = frozenset({"cancelled", "no_candidate", "error"})
+_OPEN = frozenset({"cancelled", "error"})
 
 
 class Conversation:
@@ -258,6 +258,8 @@ class Conversation:
         prompt_ids = fed.rendered.token_ids.tolist()
         # Keys in a window carry what has left: system prompts are kept without one, and of no use in it.
         prefixes = None if fed.window else self._prefixes
+        if former is not None and self.experiment.mistake == "mask_not_extended":
+            former.cache = None  # its answer was computed under a mask that this turn's prompt does not have
         found = reuse(former, fed.rendered, fed.window, prefixes)
         events += fed.events(found)
         window = fed.window.begun(self.trace, self._index, found.reused) if fed.window else None

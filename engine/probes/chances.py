@@ -10,11 +10,10 @@ from engine.answers.chances import Chances
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.limits import check_id
-from engine.probes.recompute import cache_before, context_ids, mask_length
+from engine.probes.recompute import cache_before, chain_of, context_ids, mask_length
 from engine.said import said
 from engine.stages.forward import forward_newest
 from engine.stages.inputs import make_inputs
-from engine.stages.processors import build_chain
 
 #: Steps that one question may span: their logits are [steps, vocab].
 MAX_STEPS = 64
@@ -48,9 +47,7 @@ def chances(
     length = mask_length(conversation, len(prompt), len(ids))
     inputs = make_inputs(ids[past:], past=past, device=loaded.device, mask_length=length)
     rows = forward_newest(loaded.model, inputs, cache, count)
-    chain = build_chain(
-        conversation.experiment, loaded.facts, loaded.tokenizer, prompt_ids=prompt, device=loaded.device
-    )
+    chain = chain_of(conversation, turn, prompt)
     context = torch.tensor([ids], dtype=torch.long, device=loaded.device)
     found = []
     for step, token_id in zip(steps, token_ids, strict=True):

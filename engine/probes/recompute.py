@@ -13,7 +13,7 @@ from engine.probes.windowed import Once, alone, once_in_window, window_at, windo
 from engine.said import said
 from engine.stages.forward import Forwarded, forward
 from engine.stages.inputs import Inputs, make_inputs
-from engine.stages.processors import build_chain
+from engine.stages.processors import Chain, build_chain
 from engine.stages.snapshots import Snapshot
 from engine.stages.vocabulary import vocabulary
 from engine.tools.rounds import grammar_of
@@ -138,10 +138,17 @@ def recompute(conversation: Conversation, turn: int, step: int, *, cached: bool 
 def stages_of(conversation: Conversation, turn: int, step: int) -> tuple[Snapshot, ...]:
     """Every stage of a step with its whole distribution. The current turn's first step needs no forward."""
     prompt, answer = context_ids(conversation, turn, step)
-    loaded, current = conversation.loaded, conversation.turn
+    current = conversation.turn
     first = current.first_logits if current is not None and current.index == turn and step == 0 else None
     logits = recompute(conversation, turn, step).logits if first is None else first
-    chain = build_chain(
+    input_ids = torch.tensor([prompt + answer], dtype=torch.long, device=conversation.loaded.device)
+    return chain_of(conversation, turn, prompt).run(input_ids, logits)
+
+
+def chain_of(conversation: Conversation, turn: int, prompt: Sequence[int]) -> Chain:
+    """The processors of a turn with these prompt ids, the grammar of a forced call among them."""
+    loaded = conversation.loaded
+    return build_chain(
         conversation.experiment,
         loaded.facts,
         loaded.tokenizer,
@@ -149,5 +156,3 @@ def stages_of(conversation: Conversation, turn: int, step: int) -> tuple[Snapsho
         device=loaded.device,
         forcing=grammar_of(conversation.trace, turn, vocabulary(loaded.tokenizer)),
     )
-    input_ids = torch.tensor([prompt + answer], dtype=torch.long, device=loaded.device)
-    return chain.run(input_ids, logits)

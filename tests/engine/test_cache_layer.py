@@ -39,6 +39,32 @@ def test_a_decode_step_copies_nothing_while_there_is_room() -> None:
     assert layer.keys.untyped_storage().nbytes() == 2 * (7 + SPARE + 1 + SPARE) * 4 * 4
 
 
+@pytest.mark.parametrize("leave", ["crop", "evict"])
+def test_a_room_that_is_mostly_empty_is_given_back(leave: str) -> None:
+    layer = SpareLayer()
+    keys, values = states(1_000, 0), states(1_000, 1)
+    layer.update(keys, values)
+    if leave == "crop":
+        layer.crop(-990)
+        kept = slice(0, 10)
+    else:
+        layer.evict(990)
+        kept = slice(990, 1_000)
+    assert layer.keys.untyped_storage().nbytes() == layer.keys.nbytes
+    assert torch.equal(layer.keys, keys[..., kept, :])
+    assert torch.equal(layer.values, values[..., kept, :])
+    more = states(1, 2)
+    assert torch.equal(layer.update(more, more)[0], torch.cat([keys[..., kept, :], more], dim=-2))
+
+
+def test_going_back_by_little_keeps_the_room() -> None:
+    layer = SpareLayer()
+    layer.update(states(1_000, 0), states(1_000, 1))
+    place = layer.keys.data_ptr()
+    layer.crop(-SPARE)
+    assert layer.keys.data_ptr() == place
+
+
 def test_reset_forgets_all() -> None:
     layer = SpareLayer()
     layer.update(states(7, 0), states(7, 1))

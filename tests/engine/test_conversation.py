@@ -11,7 +11,7 @@ from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
 from tests.engine.conversations import SAMPLED, experiment, finish, ids, run, told
-from tests.engine.models import tiny
+from tests.engine.models import ROWS, tiny
 
 
 def test_one_piece_of_work_at_a_time(llama: LoadedModel) -> None:
@@ -162,3 +162,26 @@ def test_versions_name_every_library_that_decides_a_token() -> None:
         "simpleeval",
         "jsonschema",
     }
+
+
+def test_where_no_candidate_is_left_none_is_forced(llama: LoadedModel) -> None:
+    conversation = Conversation(llama, experiment(sampling={"suppress_tokens": list(range(ROWS))}))
+    finish(conversation)
+    with pytest.raises(ExperimentError, match="step"):
+        conversation.force(0, 65)
+    assert conversation.experiment.forced == ()
+
+
+def test_an_answer_under_a_short_mask_is_computed_anew_in_the_next_turn(llama: LoadedModel) -> None:
+    """Its keys were computed under the mask of its own prompt; built anew they would be under that of the next."""
+    value = experiment(mistake="mask_not_extended", follow_ups=("and the dog?",))
+    going, cold = Conversation(llama, value), Conversation(llama, value)
+    for conversation in (going, cold):
+        while conversation.trace.stopped(0) is None:
+            conversation.advance()
+    cold.release()
+    rendered = finish(going).rendered(1)
+    assert rendered is not None
+    assert rendered.reused == 0
+    for one, other in zip(going.trace.steps(1), finish(cold).steps(1), strict=True):
+        assert one.logits.tobytes() == other.logits.tobytes()

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine.conversation import Conversation
@@ -10,6 +11,7 @@ from engine.dialogue import messages_of, rounds_before
 from engine.experiment import ExperimentError, parse_experiment
 from engine.kv_cache import common_prefix
 from engine.model import LoadedModel
+from engine.probes.chances import chances
 from engine.probes.distribution import distribution
 from engine.probes.parity import parity
 from engine.tools.calls import CLOSE, OPEN
@@ -170,6 +172,10 @@ def test_probes_see_the_grammar_of_a_forced_call(llama: LoadedModel) -> None:
     step = conversation.trace.steps(0)[3]
     (found,) = [stage for stage in distribution(conversation, turn=0, step=3).stages if stage.name == "grammar"]
     assert found.parameters["legal"] == next(one for one in step.stages if one.name == "grammar").parameters["legal"]
+    steps = conversation.trace.steps(0)
+    given = chances(conversation, turn=0, token_ids=[step.token_id for step in steps])
+    last = [step.probabilities[-1, step.candidate_ids.tolist().index(step.token_id)] for step in steps]
+    np.testing.assert_allclose(given.probabilities, last, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(5))
