@@ -14,7 +14,7 @@ from engine.model import LoadedModel
 from engine.new_turn import new_turn
 from engine.prefix_registry import VisitorPrefixes
 from engine.reuse import reuse
-from engine.said import said
+from engine.said import Sentence, said
 from engine.tools.registry import tools_named
 from engine.tools.runner import run_calls
 from engine.tools.tool import Setting
@@ -94,7 +94,7 @@ class Conversation:
         if not self._opened():
             return ()
         events: list[Event] = []
-        failure: tuple[str, str] | None = None
+        failure: tuple[Sentence, str] | None = None
         try:
             self._work(events)
         except ExperimentError as error:
@@ -102,11 +102,11 @@ class Conversation:
         except Exception as error:
             if not kv_cache.is_out_of_memory(error):
                 # A fault of the program: it goes up, and the run says that it ended.
-                self._fail(f"the program failed ({type(error).__name__}); start anew", "", events)
+                self._fail(said("program_failed", error=type(error).__name__), "", events)
                 raise
             if self._prefixes is not None:
                 self._prefixes.give_back()
-            failure = ("memory ran out and the cache was given back; ask for fewer tokens or shorten the prompt", "")
+            failure = (said("memory_ran_out"), "")
         if failure is not None:
             # Outside the except blocks: a traceback would keep the failed forward's tensors alive.
             self._fail(*failure, events)
@@ -228,7 +228,7 @@ class Conversation:
         """True where the current turn ended in calls, be they run or not."""
         return any(stopped.reason == "tool_call" for stopped in self.trace.of(Stopped, self._index))
 
-    def _fail(self, message: str, field: str, events: list[Event]) -> None:
+    def _fail(self, message: Sentence, field: str, events: list[Event]) -> None:
         """End the run with an error; the cache goes back."""
         self.release()
         text = self.turn.held_text() if self.turn else ""

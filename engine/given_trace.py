@@ -4,12 +4,13 @@ What a probe needs of a trace are its ids. They are fed to the model as they sta
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.experiment import ExperimentError, parse_experiment
 from engine.tools.registry import TOOLS
 from engine.trace import Trace
-from engine.trace_check import check_ids, check_order
+from engine.trace_check import check_ids, check_order, check_sizes
 from engine.trace_json import trace_from_json
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ def is_trace(data: Any) -> bool:
 
 
 def parse_trace(data: dict[str, Any], *, models: Collection[str]) -> Trace:
-    """A decoded trace whose turns and steps follow one another. Raises `ExperimentError`."""
+    """A decoded trace of a possible model, whose turns and steps follow one another. Raises `ExperimentError`."""
     try:
         parse_experiment(data.get("experiment", {}), models=models, tools=TOOLS)
     except ExperimentError as error:
         raise ExperimentError(f"experiment.{error.path}".rstrip("."), error.message) from None
     trace = trace_from_json(data)
+    check_sizes(trace.facts)
     check_order(trace)
     return trace
 
@@ -42,5 +44,5 @@ def replayed(loaded: "LoadedModel", trace: Trace, *, cache_budget: int | None = 
 
     check_ids(trace, loaded.facts, cache_budget)
     conversation = Conversation(loaded, trace.experiment)
-    conversation.trace = trace
+    conversation.trace = replace(trace, facts=loaded.facts)  # what is computed is computed by this model
     return conversation

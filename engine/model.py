@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
 from engine import attention
@@ -100,14 +101,20 @@ def _read(folder: Path, title: str, **options: Any) -> tuple[PreTrainedTokenizer
         tokenizer = AutoTokenizer.from_pretrained(folder, **local)
         model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **local, **options)
     except (OSError, ValueError, KeyError) as error:
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        reason = _first_line(error) or type(error).__name__
         raise ModelError(said("cannot_load_from", title=title, folder=folder, reason=reason)) from error
+    except SafetensorError as error:
+        raise ModelError(said("weights_damaged", title=title, folder=folder, reason=_first_line(error))) from error
     except (RuntimeError, ImportError) as error:  # weights that do not match the config; a package that is missing
-        reason = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+        reason = f"{type(error).__name__}: {_first_line(error)}"
         raise ModelError(said("cannot_load_from", title=title, folder=folder, reason=reason)) from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(said("no_fast_tokenizer", title=title))
     return tokenizer, model
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "")
 
 
 def _folder(entry: Entry, report: Report) -> Path:

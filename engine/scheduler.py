@@ -102,7 +102,7 @@ class Scheduler:
         """A new run of the session, whose lock is held; `step` is given the deadline and whether to wind up."""
         if self._sessions.running >= self._settings.max_runs:
             raise Busy(said("runs_full", count=self._settings.max_runs))
-        session.run_order = next(self._run_order)
+        session.run_order, session.bytes_given_back = next(self._run_order), 0
         session.one_token, session.work = one_token, work
         session.run = Run(self._worker, session, partial(step, self._clock() + self._settings.run_seconds))
         session.run.begin()

@@ -69,11 +69,8 @@ def check_ids(trace: Trace, facts: ModelFacts, cache_budget: int | None = None) 
             raise ExperimentError("events", said("turn_cache_too_big", turn=turn, needed=needed, allowed=cache_budget))
 
 
-def check_whole(trace: Trace) -> None:
-    """Raise `ExperimentError` where the parts of a trace contradict one another."""
-    facts = trace.facts
-    if facts.model_id != trace.experiment.model:
-        raise ExperimentError("experiment.model", said("trace_of_model", model=facts.model_id[:60]))
+def check_sizes(facts: ModelFacts) -> None:
+    """Raise `ExperimentError` for sizes that no model has, or more parts than are counted through."""
     sizes = (facts.layers, facts.heads, facts.kv_heads, facts.head_dim, facts.hidden_size, facts.vocab_rows)
     if min(*sizes, facts.context, facts.itemsize) < 1 or facts.layers != len(facts.layer_kinds):
         raise ExperimentError("facts", said("sizes_of_no_model"))
@@ -81,6 +78,14 @@ def check_whole(trace: Trace) -> None:
         raise ExperimentError("facts", said("most_parts", most=MOST_PARTS))
     if facts.heads % facts.kv_heads:
         raise ExperimentError("facts", said("heads_uneven"))
+
+
+def check_whole(trace: Trace) -> None:
+    """Raise `ExperimentError` where the parts of a trace contradict one another."""
+    facts = trace.facts
+    if facts.model_id != trace.experiment.model:
+        raise ExperimentError("experiment.model", said("trace_of_model", model=facts.model_id[:60]))
+    check_sizes(facts)
     check_order(trace)
     check_ids(trace, facts)
     newest = -1

@@ -6,8 +6,10 @@ import torch
 
 from engine.answers.distribution import Distribution
 from engine.conversation import Conversation
+from engine.experiment import ExperimentError
 from engine.limits import check_id
 from engine.probes.recompute import stages_of
+from engine.said import said
 from engine.stages.candidates import cut_by, follow, scores_of
 from engine.stages.snapshots import Snapshot
 from engine.stages.vocabulary import vocabulary
@@ -29,8 +31,10 @@ def distribution(
 
     A text that is no single token is looked up by the first token of its own tokenisation. `turn` None is the current
     one. One forward of one token at most where the cache still holds the step. Raises `ExperimentError` for a turn,
-    step or id that is not there, `NoCandidate` where the step ended in that.
+    step or id that is not there or a `count` beyond 0 to 500, `NoCandidate` where the step ended in that.
     """
+    if not 0 <= count <= MAX_TOKENS:
+        raise ExperimentError("count", said("best_range", most=MAX_TOKENS, count=count))
     facts = conversation.loaded.facts
     turn = max(0, conversation.trace.turns - 1) if turn is None else turn
     for token_id in token_ids:
@@ -38,7 +42,7 @@ def distribution(
     snapshots = stages_of(conversation, turn, step)
     wanted = dict.fromkeys([*token_ids, *find_tokens(conversation, query)])
     if count:
-        wanted |= dict.fromkeys(follow(snapshots, (), min(count, MAX_TOKENS)).ids.tolist())
+        wanted |= dict.fromkeys(follow(snapshots, (), count).ids.tolist())
     found = scores_of(snapshots, list(wanted)[:MAX_TOKENS])
     ids = found.ids.tolist()
     words = vocabulary(conversation.loaded.tokenizer)

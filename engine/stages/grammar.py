@@ -23,6 +23,9 @@ _SOURCES: dict[str, Callable[[str], str]] = {
     "lark": llguidance.LLMatcher.grammar_from_lark,
 }
 
+#: Characters that are shown of a compiler's message.
+MAX_ERROR = 400
+
 #: Wrapping a tokenizer takes a third of a second: done once for each.
 _wrapped: weakref.WeakKeyDictionary[PreTrainedTokenizerFast, llguidance.LLTokenizer] = weakref.WeakKeyDictionary()
 
@@ -31,6 +34,11 @@ def _wrap(tokenizer: PreTrainedTokenizerFast, eos_ids: Sequence[int]) -> llguida
     if tokenizer not in _wrapped:
         _wrapped[tokenizer] = llguidance.hf.from_tokenizer(tokenizer, eos_token=list(eos_ids) or None)
     return _wrapped[tokenizer]
+
+
+def _bounded(error: str) -> str:
+    """The compiler's message, which may quote the whole grammar."""
+    return error if len(error) <= MAX_ERROR else f"{error[:MAX_ERROR]}…"
 
 
 class GrammarProcessor(LogitsProcessor):
@@ -49,9 +57,8 @@ class GrammarProcessor(LogitsProcessor):
         self._tokenizer = _wrap(tokenizer, eos_ids)
         self._start = llguidance.LLMatcher(self._tokenizer, _SOURCES[grammar.kind](grammar.source), log_level=0)
         if self._start.is_error():
-            raise ExperimentError(
-                "grammar.source", said("grammar_does_not_compile", error=self._start.get_error().strip())
-            )
+            error = _bounded(self._start.get_error().strip())
+            raise ExperimentError("grammar.source", said("grammar_does_not_compile", error=error))
         self._matcher = self._start.deep_copy()
         self._consumed: list[int] = []
         self.legal = 0  # tokens the grammar allows, at the latest call
@@ -71,7 +78,9 @@ class GrammarProcessor(LogitsProcessor):
         mask = llguidance.numpy.allocate_token_bitmask(1, self._tokenizer.vocab_size)
         llguidance.numpy.fill_next_token_bitmask(self._matcher, mask)
         if self._matcher.is_error():
-            raise ExperimentError("grammar.source", said("grammar_not_followed", error=self._matcher.get_error()))
+            # What follows the first line is the parser's own state.
+            error = _bounded(self._matcher.get_error().strip().partition("\n")[0])
+            raise ExperimentError("grammar.source", said("grammar_not_followed", error=error))
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         return bits[: self._tokenizer.vocab_size].astype(np.bool_)
 

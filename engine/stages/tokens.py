@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from engine.experiment import ExperimentError
 from engine.said import said
+from engine.stages.contents import free_characters
 from engine.stages.vocabulary import Vocabulary, vocabulary
 from engine.trace import Bools, Ints, Span
 
@@ -71,28 +72,29 @@ def tokenise(
 class MutedTokenizer:
     """A copy of a tokenizer whose marks have names that nobody can type, so that no mark in a text is seen.
 
-    The names are a run of one private-use character, longer than any in the text, and one more character. Swapping
-    the names in for the template's own marks keeps everything else as in one plain pass: what a tokenizer does only
-    at the start of a text (a first space) is done only there.
+    Each name is one private-use character that the text does not hold. Swapping the names in for the template's own
+    marks keeps everything else as in one plain pass: what a tokenizer does only at the start of a text (a first space)
+    is done only there.
     """
 
-    _GUARD = "\U000f0000"
-    _FIRST = 0xF0001
-
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, guards: int) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, text: str) -> None:
+        """Raises ExperimentError where `text` leaves fewer characters free than there are marks."""
         self._words = vocabulary(tokenizer)
         backend = tokenizer.backend_tokenizer
         self._backend = Tokenizer(backend.model)  # shares the vocabulary: nothing big is copied
         self._backend.normalizer = backend.normalizer
         self._backend.pre_tokenizer = backend.pre_tokenizer
-        self.guards = guards
-        self._names = {
-            token_id: self._GUARD * guards + chr(self._FIRST + rank)
-            for rank, token_id in enumerate(self._words.added)
-            if self._words.is_mark(token_id)
-        }
+        added = self._words.added
+        free = free_characters([text, *(token.content for token in added.values())])
+        # A character that is a token of the model would get that token's id.
+        unknown = (char for char in free if self._backend.token_to_id(char) is None)
+        marks = [token_id for token_id in added if self._words.is_mark(token_id)]
+        self._names = dict(zip(marks, unknown, strict=False))
+        if len(self._names) < len(marks):
+            raise ExperimentError("", said("marks_not_told_apart"))
+        self._taken = frozenset(self._names.values())
         real_ids = {}
-        for token_id, token in self._words.added.items():
+        for token_id, token in added.items():
             name = self._names.get(token_id, token.content)
             self._backend.add_tokens([AddedToken(name, lstrip=token.lstrip, rstrip=token.rstrip, normalized=False)])
             real_ids[name] = token_id
@@ -100,10 +102,9 @@ class MutedTokenizer:
             muted_id: real_ids[token.content] for muted_id, token in self._backend.get_added_tokens_decoder().items()
         }
 
-    @classmethod
-    def guards_for(cls, text: str) -> int:
-        """One more than the longest run of the guard in `text`."""
-        return 1 + max((len(list(run)) for char, run in groupby(text) if char == cls._GUARD), default=0)
+    def fits(self, text: str) -> bool:
+        """Whether `text` holds none of the names."""
+        return self._taken.isdisjoint(text)
 
     def encode(self, text: str, own: Sequence[Mark]) -> tuple[list[int], list[int]]:
         """Ids, and the character each starts at, with `own` (in order) as the only control marks."""
@@ -111,9 +112,8 @@ class MutedTokenizer:
         origin: list[int] = []  # of each character of the joined parts, in `text`
         done = 0
         for mark in own:
-            name = self._names[mark.token_id]
-            parts += [text[done : mark.start], name]
-            origin += [*range(done, mark.start), *[mark.start] * len(name)]
+            parts += [text[done : mark.start], self._names[mark.token_id]]
+            origin += [*range(done, mark.start), mark.start]
             done = mark.end
         named = "".join([*parts, text[done:]])
         origin += range(done, len(text) + 1)
@@ -129,11 +129,10 @@ _MUTED: "weakref.WeakKeyDictionary[PreTrainedTokenizerFast, MutedTokenizer]" = w
 
 
 def _muted(tokenizer: PreTrainedTokenizerFast, text: str) -> MutedTokenizer:
-    """The tokenizer's muted copy, remade only for a text that holds guards of its own."""
-    guards = MutedTokenizer.guards_for(text)
+    """The tokenizer's muted copy, remade only for a text that holds one of its names."""
     found = _MUTED.get(tokenizer)
-    if found is None or found.guards != guards:
-        found = _MUTED[tokenizer] = MutedTokenizer(tokenizer, guards)
+    if found is None or not found.fits(text):
+        found = _MUTED[tokenizer] = MutedTokenizer(tokenizer, text)
     return found
 
 

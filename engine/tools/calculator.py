@@ -1,4 +1,4 @@
-"""A calculator whose every step has a bound: no number over 1,024 bits is ever begun."""
+"""A calculator whose every step has a bound: no whole number over 1,025 bits is ever begun, not even on the way."""
 
 import ast
 import math
@@ -12,6 +12,7 @@ from engine.tools.tool import Setting, Tool, ToolError, schema
 
 MAX_CHARACTERS = 200
 MAX_BITS = 1_024
+_BITS_A_DIGIT = math.log2(10)
 
 #: Signs that people and models write for those of Python.
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "^": "**"})
@@ -31,7 +32,7 @@ def _checked(work: Callable[..., Any], bits: Callable[..., float]) -> Callable[.
         if not all(type(number) in (int, float) for number in numbers):
             raise ToolError("only plain numbers can be calculated with")
         if bits(*numbers) > MAX_BITS:
-            raise ToolError(f"the result would have more than {MAX_BITS:,} bits")
+            raise ToolError(f"a number on the way to the result would have more than {MAX_BITS:,} bits")
         result = work(*numbers)
         if type(result) not in (int, float):
             raise ToolError("the result is no real number")
@@ -42,6 +43,11 @@ def _checked(work: Callable[..., Any], bits: Callable[..., float]) -> Callable[.
 
 def _most(*numbers: Number) -> float:
     return max(map(_bits, numbers))
+
+
+def _rounded(*numbers: Number) -> float:
+    """Rounding a whole number to a place before the point makes that power of ten first."""
+    return max(_most(*numbers), *(_BITS_A_DIGIT * abs(digits) for digits in numbers[1:]), 0)
 
 
 _OPERATORS = {
@@ -62,7 +68,7 @@ _FUNCTIONS = {
     "floor": _checked(math.floor, _most),
     "log": _checked(math.log, _most),
     "log10": _checked(math.log10, _most),
-    "round": _checked(round, _most),
+    "round": _checked(round, _rounded),
     "sqrt": _checked(math.sqrt, _most),
 }
 _ALLOWED = (

@@ -128,6 +128,22 @@ def test_runs_that_do_not_fit_together_take_turns_and_all_end_as_they_would_alon
     assert max(most) <= budget + 4 * PREFILL_BYTES
 
 
+def test_a_run_does_not_wait_for_what_an_earlier_one_gave_back(make, lab, pool):
+    runtime = make(cache_bytes=100_000)
+    long, other = opened(runtime, 50, content="long"), opened(runtime, content="other")
+    session = runtime._sessions.get(other)
+    session.bytes_given_back = 100_000  # as a run leaves it that was stopped while it waited for room
+    gate = Gate(lab, "long", at=3)
+    reader = pool.submit(lambda: list(runtime.run(long)))
+    assert gate.inside.wait(PATIENCE)
+    stepping = pool.submit(runtime.step, other)
+    until(lambda: session.run is not None)
+    gate.open.set()
+    assert token_ids(stepping.result(PATIENCE)) == [0]
+    reader.result(PATIENCE)
+    assert lab.forwards.index("other") < 10 < lab.forwards.count("long")
+
+
 def test_a_full_house_gives_the_oldest_idle_place_away(make, lab, clock):
     runtime = make(max_sessions=2)
     first = opened(runtime)

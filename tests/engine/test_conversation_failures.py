@@ -109,6 +109,7 @@ def test_memory_that_runs_out_is_an_event_and_the_cache_goes_back(
     assert stopped is not None
     assert stopped.reason == "error"
     assert "memory ran out" in stopped.evidence["message"]
+    assert stopped.evidence["message"].key == "memory_ran_out"  # the page says it in its own language
     assert len(trace.steps(0)) == at
     assert talk.cache_bytes == 0
     gc.collect()
@@ -132,6 +133,7 @@ def test_other_errors_of_the_program_are_not_hidden(llama: LoadedModel, monkeypa
     assert isinstance(stopped, Stopped)
     assert (stopped.reason, conversation.finished, conversation.cache_bytes) == ("error", True, 0)
     assert "RuntimeError" in stopped.evidence["message"]
+    assert stopped.evidence["message"].key == "program_failed"
 
 
 def test_a_model_without_a_template_says_what_to_do(llama: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from engine.asking import answer
+from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.given_trace import is_trace, parse_trace, replayed
 from engine.probe_json import encode
 from engine.probes.table import PROBES
 from engine.trace_json import trace_to_json
+from tests.engine.context.chats import CHAT
+from tests.engine.conversations import experiment, finish
 from tests.engine.models import CONTEXT, ROWS, tiny
 from tests.engine.probes.test_inside import ended
 
@@ -90,6 +93,9 @@ def change(data, path, value):
         (("events", 2, "step"), 3, "events[2]: step 0 of turn 0 is wanted here"),
         (("events", 2), {"kind": "stepped"}, "events[2].turn: this field is missing"),
         (("facts",), {}, "facts.model_id: this field is missing"),
+        (("facts", "context"), 0, "facts: these sizes are those of no model"),
+        (("facts", "context"), -5, "facts: these sizes are those of no model"),
+        (("facts", "layers"), 10**9, "facts: these sizes are those of no model"),
     ],
 )
 def test_what_is_no_trace_is_refused_in_one_line(path, value, said):
@@ -102,6 +108,19 @@ def test_what_is_no_trace_is_refused_in_one_line(path, value, said):
 
 
 RECORDED = recorded(ended("llama"))
+
+
+def test_the_window_of_a_trace_is_that_of_the_loaded_model():
+    """A trace's own word on the model's context is not what its window is computed with."""
+    context = {"strategy": "sliding_window", "max_tokens": 40}
+    conversation = Conversation(tiny("llama"), experiment(messages=CHAT, context=context))
+    finish(conversation)
+    data = recorded(conversation)
+    _, ours = answer(PROBES, again("llama", data), "lens", {})
+    data["facts"]["context"] = 3
+    _, theirs = answer(PROBES, again("llama", data), "lens", {})
+    np.testing.assert_array_equal(ours.token_ids, theirs.token_ids)
+    np.testing.assert_array_equal(ours.logits, theirs.logits)
 
 
 def test_more_tokens_than_the_model_holds_are_refused_before_they_are_fed():

@@ -82,6 +82,21 @@ def test_weights_of_another_shape_are_told(tmp_path: Path, entry: Entry) -> None
         load(entry, device="cpu")
 
 
+@pytest.mark.parametrize("kept", [0, 4, 100, -1000])
+def test_weights_that_break_off_are_told(tmp_path: Path, entry: Entry, kept: int) -> None:
+    """As a download that was interrupted leaves them."""
+    built = build()
+    built.model.save_pretrained(tmp_path)
+    built.tokenizer.save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:kept])
+    with pytest.raises(
+        ModelError,
+        match=r"Qwen2\.5 0\.5B Instruct in .+ is damaged or incomplete \(.+\); fetch or copy its files again",
+    ):
+        load(entry, device="cpu")
+
+
 def test_a_saved_model_comes_back_in_the_dtype_asked_for(tmp_path: Path, entry: Entry) -> None:
     built = build()
     built.model.save_pretrained(tmp_path)

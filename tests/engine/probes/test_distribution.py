@@ -114,6 +114,9 @@ def test_the_next_step_can_be_looked_at_before_it_is_taken(llama: LoadedModel) -
         ({"step": -1}, "step"),
         ({"step": 0, "turn": 2}, "turn"),
         ({"step": 0, "token_ids": [ROWS]}, "token_ids"),
+        ({"step": 0, "count": -1}, "count"),
+        ({"step": 0, "count": -(10**9)}, "count"),
+        ({"step": 0, "count": 501}, "count"),
     ],
 )
 def test_what_is_not_there_is_refused(llama: LoadedModel, arguments: dict[str, Any], path: str) -> None:

@@ -94,6 +94,21 @@ def test_what_does_not_compile_comes_with_the_compilers_message(kind: str, sourc
     assert caught.value.path == "grammar.source"
 
 
+def test_a_long_message_of_the_compiler_is_cut() -> None:
+    """It quotes the line it stopped at."""
+    with pytest.raises(ExperimentError, match="unknown name") as caught:
+        processor("lark", f"start: {'x' * 3_000}")
+    assert len(str(caught.value)) < 500
+
+
+def test_a_grammar_that_cannot_be_followed_is_told_in_one_line() -> None:
+    """A schema that is only itself compiles, and has no first token."""
+    rule = processor("json_schema", '{"$ref":"#"}')
+    with pytest.raises(ExperimentError) as caught:
+        rule.allowed([])
+    assert str(caught.value) == "grammar.source: the grammar cannot be followed: NoExtensionBias"
+
+
 def test_an_answer_outside_the_grammar_is_an_error() -> None:
     with pytest.raises(ExperimentError, match="left the grammar"):
         legal(processor("regex", "[0-9]{3}"), ids("x"))

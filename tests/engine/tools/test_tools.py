@@ -30,6 +30,9 @@ SETTING = Setting("2026-01-01T12:00:00+02:00")
         ("1 / 3", "0.333333333333"),
         ("pi", "3.14159265359"),
         ("round(2.567)", "3"),
+        ("round(2.567, 1)", "2.6"),
+        ("round(1267, -2)", "1300"),
+        ("round(5, -300)", "0"),
     ],
 )
 def test_arithmetic(expression: str, value: str) -> None:
@@ -46,6 +49,7 @@ def test_arithmetic(expression: str, value: str) -> None:
         "True + True", "lambda: 1", "", " ", "1 +", "\x00", "a = 1", "import os", "f'{1}'", "1; 2", "1\n2", "1 < 2",
         "10 ** 10 ** 10 ** 10", "abs(*[1])", "nan", "inf", "1e999", "1j * 1j", "9 % 1e-400", "…", "print(1)",
         "max(range(10**9))", "round(1.5, 'x')", "sqrt(x=2)",
+        "round(5, -8 * 10**5)", "round(5, -400)", "round(5, -10**300)", "round(1, 2, 3)", "round()",
     ],
 )  # fmt: skip
 def test_what_is_out_of_bounds_is_refused_quickly(expression: str) -> None:
