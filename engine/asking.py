@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError, fault, replace_lone_surrogates
+from engine.given_trace import fed
 from engine.limits import no_such
 from engine.said import said
 from engine.stages.snapshots import NoCandidate
@@ -118,10 +119,7 @@ def _placed(conversation: Conversation, probe: Callable[..., Any], arguments: di
     if rendered is None:
         key = "no_such_turn_here" if trace.turns else "no_turn_at_all"
         raise ExperimentError("turn", said(key, last=trace.turns - 1, turn=turn))
-    stopped = trace.stopped(turn)
-    if stopped and stopped.reason == "error" and trace.prefilled(turn) is None:
-        field, message = stopped.evidence.get("field", ""), stopped.evidence.get("message", "")
-        raise ExperimentError(str(field), message if isinstance(message, str) else str(message))
+    fed(trace, turn)
     placed, step = arguments | {"turn": turn}, arguments.get("step")
     if step is None:
         return placed

@@ -35,6 +35,20 @@ def parse_trace(data: dict[str, Any], *, models: Collection[str]) -> Trace:
     return trace
 
 
+def fed(trace: Trace, turn: int | None) -> Trace:
+    """The trace, of whose turn (None: the newest) a probe may be asked.
+
+    Raises `ExperimentError`, the turn's own, where it ended before the model was fed anything of it: of such a turn
+    nothing is bounded.
+    """
+    turn = trace.turns - 1 if turn is None else turn
+    stopped = trace.stopped(turn)
+    if stopped is not None and trace.unfed(turn):
+        field, message = stopped.evidence.get("field", ""), stopped.evidence.get("message", "")
+        raise ExperimentError(str(field), message if isinstance(message, str) else str(message))
+    return trace
+
+
 def replayed(loaded: "LoadedModel", trace: Trace, *, cache_budget: int | None = None) -> "Conversation":
     """A conversation that stands where the trace ends. Its probes compute what they need; it cannot go on.
 

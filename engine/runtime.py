@@ -12,7 +12,7 @@ from engine.catalog import Catalog
 from engine.conversation import Conversation
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from engine.facts import ModelFacts
-from engine.given_trace import is_trace, parse_trace
+from engine.given_trace import fed, is_trace, parse_trace
 from engine.limits import check_new_tokens
 from engine.model import LoadedModel
 from engine.place import Here, Place
@@ -195,7 +195,7 @@ class Runtime:
         session = self._sessions.get(session_id)
 
         def item() -> Any:
-            asked = self._place.replay(session, given) if given else session.started
+            asked = self._place.replay(session, fed(given, arguments.get("turn"))) if given else session.started
             return self._place.ask(asked, name, arguments)
 
         return self._scheduler.call(session, item)

@@ -4,8 +4,10 @@ Positions count from 0 over the whole context, probabilities lie in [0, 1], entr
 bytes, times in seconds.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -228,12 +230,12 @@ class Trace:
 
     def of(self, kind: type, turn: int | None = None) -> Iterator[Any]:
         """The events of one class, of one turn or of all."""
-        return (event for event in self.events if isinstance(event, kind) and turn in (None, event.turn))
+        return iter(self._sorted.get((kind, turn), ()))
 
     @property
     def turns(self) -> int:
         """Turns that were begun."""
-        return sum(1 for _ in self.of(Rendered))
+        return len(self._sorted.get((Rendered, None), ()))
 
     def rendered(self, turn: int) -> Rendered | None:
         return next(self.of(Rendered, turn), None)
@@ -245,12 +247,18 @@ class Trace:
         return next(self.of(Prefilled, turn), None)
 
     def steps(self, turn: int) -> tuple[Stepped, ...]:
-        return tuple(self.of(Stepped, turn))
+        return self._sorted.get((Stepped, turn), ())
 
     def stopped(self, turn: int) -> Stopped | None:
         """How the turn ended; the newest end, where a person cancelled what follows a call."""
-        ends = (event for event in reversed(self.events) if isinstance(event, Stopped))
-        return next((event for event in ends if event.turn == turn), None)
+        ends: tuple[Stopped, ...] = self._sorted.get((Stopped, turn), ())
+        return ends[-1] if ends else None
+
+    def unfed(self, turn: int) -> bool:
+        """True where the turn ended in an error before the model was fed anything of it."""
+        stopped = self.stopped(turn)
+        failed = stopped is not None and stopped.reason == "error"
+        return failed and self.prefilled(turn) is None and not self.steps(turn)
 
     def answered(self, turn: int) -> int:
         """How many turns before this one answered a message; those that ended in a call of a tool did not."""
@@ -267,3 +275,17 @@ class Trace:
         """The text shown for a turn so far."""
         ends = "".join(stopped.text for stopped in self.of(Stopped, turn))
         return "".join(step.text for step in self.steps(turn)) + ends
+
+    @cached_property
+    def _sorted(self) -> dict[tuple[type, int | None], tuple[Any, ...]]:
+        """The events by class and turn, and by class alone, each in order. Made once: a trace never changes."""
+        found: defaultdict[tuple[type, int | None], list[Event]] = defaultdict(list)
+        for event in self.events:
+            kind = type(event)
+            found[kind, event.turn].append(event)
+            found[kind, None].append(event)
+        return {key: tuple(events) for key, events in found.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the fields alone."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}

@@ -11,8 +11,9 @@ from engine.trace import Prefilled, Rendered, Stepped, Stopped, Trace
 from engine.truncated import Truncated
 from engine.values import TRANSFORMERS_ORDER
 
-#: What is known of each forward.
-FED = frozenset({"input_ids", "attention_mask", "position_ids", "logits", "keys", "values"})
+#: What is known of each forward, and of the cache after it where there is one.
+FED = frozenset({"input_ids", "attention_mask", "position_ids", "logits"})
+CACHED = frozenset({"keys", "values"})
 
 #: What a token's logits go through.
 STAGES = ("logits", *TRANSFORMERS_ORDER)
@@ -27,24 +28,34 @@ TOLD: dict[str | None, dict[str, type | tuple[type, ...]]] = {
     "context": {"context": int},
 }
 
+#: The second end that a turn may have, after the first.
+ENDS_AGAIN = frozenset({("tool_call", "cancelled"), ("tool_call", "error")})
+
 #: Layers, and heads of a layer, at most: pages count through them. The largest models have some hundred.
 MOST_PARTS = 1_000
 
 
 def check_order(trace: Trace) -> None:
-    """Raise `ExperimentError` where turns and steps do not follow one another."""
+    """Raise `ExperimentError` where turns and steps do not follow one another, or an ended turn ends again."""
     prompt, steps, turns = 0, 0, 0
+    ended: dict[int, str] = {}
     for index, event in enumerate(trace.events):
         path = f"events[{index}]"
         if isinstance(event, Rendered):
             prompt, steps = event.token_ids.size, 0
-            if event.turn != turns or event.token_ids.ndim != 1 or not prompt:
+            some = prompt or trace.unfed(turns)
+            if event.turn != turns or event.token_ids.ndim != 1 or not some:
                 raise ExperimentError(path, said("prompt_of_turn", turn=turns))
             turns += 1
         elif isinstance(event, Stepped):
             if (event.turn, event.step, event.position) != (turns - 1, steps, prompt + steps):
                 raise ExperimentError(path, said("step_of_turn", step=steps, turn=turns - 1))
             steps += 1
+        elif isinstance(event, Stopped):
+            # What follows a call can be cancelled, or fail; a run that goes on takes the end back.
+            if event.turn in ended and (ended[event.turn], event.reason) not in ENDS_AGAIN:
+                raise ExperimentError(path, said("turn_ended", turn=event.turn))
+            ended[event.turn] = event.reason
 
 
 def check_ids(trace: Trace, facts: ModelFacts, cache_budget: int | None = None) -> None:
@@ -62,6 +73,8 @@ def check_ids(trace: Trace, facts: ModelFacts, cache_budget: int | None = None) 
             raise ExperimentError("events", said("turn_beyond_context", turn=turn, context=facts.context))
         if rendered and (type(rendered.reused) is not int or not 0 <= rendered.reused <= rendered.token_ids.size):
             raise ExperimentError("events", said("turn_reuses_more", turn=turn))
+        if trace.unfed(turn):  # the reason for its error may be just that
+            continue
         if len(ids) > facts.context:
             raise ExperimentError("events", said("turn_over_context", turn=turn, count=len(ids), context=facts.context))
         if cache_budget is not None and facts.kv_bytes(len(ids)) > cache_budget:
@@ -88,6 +101,8 @@ def check_whole(trace: Trace) -> None:
     check_sizes(facts)
     check_order(trace)
     check_ids(trace, facts)
+    cached = CACHED if {"full", "sliding"} & {*facts.layer_kinds} else frozenset()
+    cacheless = trace.experiment.mistake == "history_reencoded"
     newest = -1
     for index, event in enumerate(trace.events):
         path = f"events[{index}]"
@@ -98,9 +113,10 @@ def check_whole(trace: Trace) -> None:
             newest = event.turn
             _check_rendered(event, path)
         elif isinstance(event, Prefilled):
-            _check_fed(event.shapes, path)
+            _check_fed(event.shapes, FED | cached, path)
         elif isinstance(event, Stepped):
             _check_step(event, facts, path)
+            _check_fed(event.shapes, FED if cacheless else FED | cached, path)
         elif isinstance(event, Stopped):
             _check_stopped(event, len(trace.steps(event.turn)), path)
         elif isinstance(event, Truncated) and any(not 0 <= one.kept <= one.tokens for one in event.portions):
@@ -112,7 +128,7 @@ def _check_rendered(event: Rendered, path: str) -> None:
     same(path, "token_ids", count, event.pieces, event.token_bytes)
     shaped(path, "span_index", event.span_index, (count,))
     shaped(path, "special", event.special, (count,))
-    if event.span_index.min() < -1 or event.span_index.max() >= len(event.spans):
+    if count and (event.span_index.min() < -1 or event.span_index.max() >= len(event.spans)):
         raise ExperimentError(f"{path}.span_index", said("spans_there", count=len(event.spans)))
     if any(not 0 <= span.start <= span.end <= len(event.text) for span in event.spans):
         raise ExperimentError(f"{path}.spans", said("characters_there", count=len(event.text)))
@@ -136,7 +152,6 @@ def _check_step(step: Stepped, facts: ModelFacts, path: str) -> None:
     weights = step.probabilities
     if not ((weights >= 0) & (weights <= 1.001)).all() or not (step.logits < float("inf")).all():
         raise ExperimentError(path, said("no_probabilities"))
-    _check_fed(step.shapes, path)
 
 
 def _check_stopped(event: Stopped, steps: int, path: str) -> None:
@@ -154,8 +169,8 @@ def _check_stopped(event: Stopped, steps: int, path: str) -> None:
         raise ExperimentError(path, said("end_without_token", reason=event.reason))
 
 
-def _check_fed(shapes: dict[str, tuple[int, ...]], path: str) -> None:
-    missing = sorted(FED - set(shapes))
+def _check_fed(shapes: dict[str, tuple[int, ...]], wanted: frozenset[str], path: str) -> None:
+    missing = sorted(wanted - set(shapes))
     if missing:
         raise ExperimentError(f"{path}.shapes", said("name_missing", name=missing[0]))
     if any(not shape or min(shape) < 0 for shape in shapes.values()):

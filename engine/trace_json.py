@@ -19,6 +19,9 @@ from engine.values import ExperimentError
 
 TRACE_VERSION = 1
 
+#: Events of a trace that is read. A step takes some eighty values of a record at least, so none of a run has as many.
+MAX_EVENTS = 50_000
+
 EVENT_TYPES: dict[str, type] = {cls.kind: cls for cls in typing.get_args(Event)}
 
 
@@ -58,6 +61,8 @@ def happened(data: dict[str, Any], form: TypedJson) -> dict[str, Any]:
     events = data["events"]
     if not isinstance(events, list):
         raise ExperimentError("events", said("wanted", wanted=said("a_list")))
+    if len(events) > MAX_EVENTS:
+        raise ExperimentError("events", said("events_at_most", most=MAX_EVENTS, count=len(events)))
     return {
         "versions": form.decode(dict[str, str], data["versions"], "versions"),
         "events": tuple(event_from_json(event, form, f"events[{index}]") for index, event in enumerate(events)),

@@ -187,8 +187,10 @@ def _fields(kind: type) -> tuple[dict[str, Any], frozenset[str]]:
 
 def whole_text(value: str, path: str) -> str:
     """The text. Raises `ExperimentError` where it holds half a character."""
-    if any("\ud800" <= char <= "\udfff" for char in value):
-        raise ExperimentError(path, said("half_character"))
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ExperimentError(path, said("half_character")) from None
     return value
 
 
