@@ -6,11 +6,14 @@ import typing
 import pytest
 
 from engine.asking import answer
+from engine.catalog import load_catalog
 from engine.experiment import ExperimentError
 from engine.given_trace import fed, parse_trace, replayed
 from engine.playback import Playback
 from engine.probes.table import PROBES
 from engine.record import Record, record_from_bytes, record_to_bytes
+from engine.runtime import Runtime
+from engine.settings import Settings
 from engine.trace import Stopped, StopReason, Trace
 from engine.trace_json import trace_to_json
 from tests.engine.callers import caller
@@ -59,10 +62,23 @@ def test_a_turn_that_was_never_fed_is_not_fed_for_a_probe():
     given = replayed(tiny("llama"), parse_trace(plain, models=["tiny"]))
     answer(PROBES, given, "lens", {"turn": 0})
     for turn in (1, None):
-        with pytest.raises(ExperimentError, match=f"the context holds|context.*{CONTEXT}"):
+        with pytest.raises(ExperimentError, match=f"context.*{CONTEXT}"):
             fed(given.trace, turn)
-        with pytest.raises(ExperimentError, match=f"the context holds|context.*{CONTEXT}"):
+        with pytest.raises(ExperimentError, match=f"context.*{CONTEXT}"):
             answer(PROBES, given, "lens", {"turn": turn})
+
+
+def test_nor_for_a_page_that_shows_the_record():
+    make, _ = ENDS["second_prompt_too_long"]
+    runtime = Runtime(tiny("llama"), load_catalog(), Settings())
+    try:
+        session, given = runtime.open(), record_from_bytes(record_to_bytes(Record(make()))).trace
+        assert runtime.probe(session, "lens", given=given, turn=0).turn == 0
+        for asked in ({"turn": 1}, {}):
+            with pytest.raises(ExperimentError, match=f"context.*{CONTEXT}"):
+                runtime.probe(session, "lens", given=given, **asked)
+    finally:
+        runtime.shut_down()
 
 
 @pytest.mark.parametrize("kind", ["prefilled", "stepped"])
