@@ -8,7 +8,12 @@ Array = npt.NDArray[np.floating]
 
 def rank(logits: Array, token_id: int) -> int:
     """1 = best: one more than the number of strictly greater logits. `logits` is one row [vocab]."""
-    return int(np.count_nonzero(logits > logits[token_id])) + 1
+    return rank_of(logits, logits[token_id])
+
+
+def rank_of(logits: Array, logit: float) -> int:
+    """The rank of a value among the logits of a row [vocab], counted likewise."""
+    return int(np.count_nonzero(logits > logit)) + 1
 
 
 def top_k(values: Array, k: int) -> npt.NDArray[np.int64]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from engine import numerics
 from engine.trace import Floats, Ints
 
 #: Rows that are read together: enough for every thread to have one, few enough for its cache.
@@ -51,5 +52,5 @@ def read(logits: torch.Tensor, own: Floats) -> Reading:
 
 
 def rank_row(row: Floats, own: Floats) -> list[int]:
-    """Ranks of logits `own` [c] in a row [vocab]: 1 is the best, one more than the number of strictly greater ones."""
-    return [1 + int(np.count_nonzero(row > mine)) for mine in own]
+    """Ranks of logits `own` [c] in a row [vocab], 1 is the best."""
+    return [numerics.rank_of(row, mine) for mine in own]
