@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from tests.e2e.chromium import find_chromium
 
@@ -43,12 +43,16 @@ ARGUMENTS = (
 
 @dataclass
 class Watched:
-    """An open page with all that went wrong in it: `errors` of the console, `strangers` = addresses on other hosts."""
+    """An open page with all that went wrong in it: `errors` of the console, `strangers` = addresses on other hosts.
+
+    `streams` are gradio's open streams of messages.
+    """
 
     page: Page
     host: str
     errors: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
+    streams: set[Request] = field(default_factory=set)
 
     def check(self) -> None:
         """No error, no request to another host."""
@@ -80,14 +84,18 @@ def opened(
     watched = Watched(context.new_page(), urlsplit(url).netloc)
     watched.page.on("console", lambda message: watched.errors.append(message.text) if message.type == "error" else None)
     watched.page.on("pageerror", lambda error: watched.errors.append(str(error)))
-    watched.page.on("request", lambda request: _note(watched, request.url))
+    watched.page.on("request", lambda request: _note(watched, request))
+    for end in ("requestfinished", "requestfailed"):
+        watched.page.on(end, lambda request: watched.streams.discard(request))
     watched.page.goto(url)
     watched.page.wait_for_selector(".gradio-container .contain")
     yield watched
     context.close()
 
 
-def _note(watched: Watched, url: str) -> None:
-    parts = urlsplit(url)
+def _note(watched: Watched, request: Request) -> None:
+    parts = urlsplit(request.url)
+    if parts.path.endswith("/queue/data"):
+        watched.streams.add(request)
     if parts.scheme not in ("data", "blob") and parts.netloc != watched.host:
-        watched.strangers.append(url)
+        watched.strangers.append(request.url)

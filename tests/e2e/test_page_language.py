@@ -88,11 +88,10 @@ def test_a_chinese_browser_gets_chinese_on_a_phone_and_what_it_chose_when_it_com
         page.open(station)
         assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), station
     switch(page, "en")
-    # The end of the event is waited for: a page that is left while one is open says so in the console ("AbortError:
-    # signal is aborted", "Connection errored out"). That is gradio 6.31 itself, whose client gives up its stream where
-    # the page goes: a page of one button and a generator, without a line of ours, says the very same two.
-    speaks(page, "en")
-    page.page.reload()
+    # A page that is left while an event is open says so in the console ("AbortError: signal is aborted", "Connection
+    # errored out"). That is gradio 6.31 itself, whose client gives up its stream where the page goes: a page of one
+    # button and a generator, without a line of ours, says the very same two.
+    page.reload()
     eventually(lambda: page.texts("#timeline .t"), "the first prompt")
     speaks(page, "en")
 

@@ -69,6 +69,11 @@ class Visitor:
         self.press("run")
         eventually(lambda: len(self.tokens) > count, "the first token of a run")
 
+    def reload(self) -> None:
+        """Load the page anew once no event is open: gradio complains of a stream that breaks off."""
+        eventually(lambda: self.calm, "the end of all events")
+        self.page.reload()
+
     def open(self, station: str) -> None:
         """Choose a station of the rail and wait until it is the open one."""
         self.page.click(f'#rail .st[data-id="{station}"]')
@@ -101,7 +106,8 @@ class Visitor:
         return self.page.locator(f"#set-{field} :is(input, textarea)").first
 
     def drawn(self, chart: str) -> None:
-        """Wait until a chart shows its newest figure: it is drawn after what stands around it."""
+        """Wait until a chart shows its newest figure: it is drawn after what stands around it, and only in sight."""
+        self.page.locator(f"#{chart} .plot").scroll_into_view_if_needed()
         self.page.wait_for_selector(f"#{chart} .plot:not([aria-busy]) .main-svg text >> nth=0")
 
     def _awaiting_end(self, begin: Callable[[], None]) -> None:
@@ -110,6 +116,12 @@ class Visitor:
         eventually(lambda: self.runs_ended > before, "the end of the run")
 
     # What is seen.
+
+    @property
+    def calm(self) -> bool:
+        """True while gradio has no stream of messages open, which it has for as long as an event goes on."""
+        self.page.wait_for_timeout(1)  # for the browser's word of it to come in
+        return not self.watched.streams
 
     def texts(self, selector: str) -> list[str]:
         found: list[str] = self.page.locator(selector).evaluate_all("nodes => nodes.map((node) => node.textContent)")
