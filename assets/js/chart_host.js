@@ -49,14 +49,14 @@ decodescope.views.chart_host = (root, send, options) => {
 
   function later() {
     stale = listening && !inSight;
-    attribute(plot, "aria-busy", "true"); // it may show something older yet
     if (waiting || stale) return;
     waiting = true;
+    attribute(plot, "aria-busy", "true"); // it may show something older yet
     decodescope.charts.take(() => draw().catch(failed).finally(drawnAll));
   }
 
   function drawnAll() {
-    attribute(plot, "aria-busy", waiting || stale ? "true" : null);
+    attribute(plot, "aria-busy", waiting ? "true" : null);
   }
 
   function join(text) {

@@ -106,8 +106,7 @@ class Visitor:
         return self.page.locator(f"#set-{field} :is(input, textarea)").first
 
     def drawn(self, chart: str) -> None:
-        """Wait until a chart shows its newest figure: it is drawn after what stands around it, and only in sight."""
-        self.page.locator(f"#{chart} .plot").scroll_into_view_if_needed()
+        """Wait until a chart shows its newest figure: it is drawn after what stands around it."""
         self.page.wait_for_selector(f"#{chart} .plot:not([aria-busy]) .main-svg text >> nth=0")
 
     def _awaiting_end(self, begin: Callable[[], None]) -> None:
