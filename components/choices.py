@@ -13,6 +13,9 @@ OF_ONE_HEAD = frozenset({"attention_matrix"})
 OF_THE_CONTEXT = frozenset({"cold_turn", "lens_map", "norms", "padding", "time_in_prompt"})
 OF_A_TEXT = frozenset({"tokenizers"})
 
+#: Characters of a text that is looked up.
+LONGEST_QUERY = 200
+
 #: Positions of a lens map, up to the selected one.
 MAP_POSITIONS = 32
 
@@ -38,6 +41,8 @@ def chosen(view: View, key: Mapping[str, Any]) -> dict[str, Any]:
         found["figure"] = key["figure"]
     if key.get("operation") in OPERATIONS:
         found["operation"] = key["operation"]
+    if isinstance(key.get("query"), str):
+        found["query"] = key["query"][:LONGEST_QUERY]
     return found
 
 

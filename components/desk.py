@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from components.branching import Branching
-from components.choices import about, chosen, positions
+from components.choices import LONGEST_QUERY, about, chosen, positions
 from components.choosing import Choosing
 from components.compare.panel import chosen as compared
 from components.compose import as_raw_prompt, compose, first_question
@@ -183,7 +183,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
 
     @told
     def look_up(self, visit: Visit, text: str, field: str = "query") -> None:
-        visit.cursor = replace(visit.cursor, **dict[str, Any]({field: text[:200]}))
+        visit.cursor = replace(visit.cursor, **dict[str, Any]({field: text[:LONGEST_QUERY]}))
 
     @told
     def ask(self, visit: Visit, probe: str) -> None:

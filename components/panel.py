@@ -130,8 +130,8 @@ class Panel(Protocol):
     A selection in any of its widgets carries a key that says what was meant, and the page does the rest:
     `{"position": p}` moves the cursor, `{"fed": p}` moves it to where position p is what the model was fed,
     `{"layer": l}`, `{"head": h}` and `{"figure": name}` choose among the heads, `{"operation": name}` among those of a
-    layer, `{"token_id": t}` takes that token instead at the selected step, `{"branch": b}` chooses what is compared,
-    and `{"cell": c}` makes the cell of a grid the run.
+    layer, `{"query": text}` looks a token up as its field does, `{"token_id": t}` takes that token instead at the
+    selected step, `{"branch": b}` chooses what is compared, and `{"cell": c}` makes the cell of a grid the run.
     """
 
     STATION: str  # its id, also the name of its copy file

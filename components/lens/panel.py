@@ -55,7 +55,7 @@ def render(view: View) -> list[Any]:
         chart_host.value(
             probability_figure(lens), label=say.text("probabilities"), height=PROBABILITY_HEIGHT, width=LEAST_WIDTH
         ),
-        rows_value(lens, view.cursor.query),
+        rows_value(lens, view.cursor.query, live=view.recorded is None),
         *mapped,
     ]  # fmt: skip
 

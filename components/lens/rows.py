@@ -17,8 +17,11 @@ def climb(lens: Lens, column: int) -> int:
     return behind[-1] + 1 if behind else 0
 
 
-def rows_value(lens: Lens, query: str) -> dict[str, Any]:
-    """One row of the stream a line: its best guess, how sure, and where the next token stands."""
+def rows_value(lens: Lens, query: str, *, live: bool) -> dict[str, Any]:
+    """One row of the stream a line: its best guess, how sure, and where the next token stands.
+
+    Where the run is `live`, a row can be chosen: its guess is looked up, or let go where it is looked up already.
+    """
     say, last = words("lens"), len(lens.ranks) - 1
     columns = [
         Column(say.text("col_row"), align="right", help=say.text("help_row")),
@@ -46,7 +49,20 @@ def rows_value(lens: Lens, query: str) -> dict[str, Any]:
                 *(Cell(f"{lens.ranks[row, c]:,}", tone="accent" if lens.ranks[row, c] == 1 else "") for c in shown),
             ]
         )
-    return table.value(columns, rows, caption=_caption(lens, query))
+    caption = _caption(lens, query)
+    if not live:
+        return table.value(columns, rows, caption=caption)
+    keys = [_key(guess, query) for guess in lens.top_bytes]
+    return table.value(columns, rows, caption=f"{caption} {say.text('rows_follow')}", key=keys)
+
+
+def _key(guess: bytes, query: str) -> dict[str, str]:
+    """What choosing a row looks up; nothing for a piece of a character, which no text stands for."""
+    try:
+        text = guess.decode()
+    except UnicodeDecodeError:
+        return {}
+    return {"query": "" if text == query else text}
 
 
 def followed_value(lens: Lens) -> dict[str, Any]:

@@ -10,7 +10,7 @@ class Lens:
     """One position through r = L + 1 rows: row 0 is the embedding, row L the end of the last layer.
 
     c tokens are followed: the one that comes next (where it is known), the best end-of-sequence token, those asked
-    for, and those that led at some row.
+    for, and the latest of those that led at some row.
     """
 
     turn: int

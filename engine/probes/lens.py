@@ -14,12 +14,12 @@ from engine.conversation import Conversation
 from engine.limits import check_id
 from engine.probes.distribution import find_tokens
 from engine.probes.inside import Inside, context_of, inside
-from engine.probes.readings import rank_row, read
+from engine.probes.readings import ranks, read
 from engine.probes.recompute import context_ids
 from engine.stages.vocabulary import vocabulary
 
 #: Tokens that led at some row and are followed too, the latest first.
-LEADERS = 8
+LEADERS = 4
 ASKED = 100
 
 
@@ -53,7 +53,7 @@ def read_stream(conversation: Conversation, turn: int, found: Inside, asked: tup
         table = rows(found).cpu()
         last = found.logits.numpy(force=True)
     logits = table.numpy()
-    reading = read(table, logits[:, :0])  # whom to rank depends on who leads
+    reading = read(table)
     eos = max(eos_ids, key=lambda token: float(last[token])) if eos_ids else None
     leaders = list(dict.fromkeys(reversed(reading.top_ids.tolist())))[:LEADERS]
     first = [token for token in (following, eos) if token is not None]
@@ -68,7 +68,7 @@ def read_stream(conversation: Conversation, turn: int, found: Inside, asked: tup
         next_id=following,
         eos_id=eos,
         asked=asked,
-        ranks=np.array([rank_row(row, mine) for row, mine in zip(logits, own, strict=True)], np.int32),
+        ranks=ranks(logits, followed),
         logits=own,
         probabilities=np.exp(own - reading.normalisers[:, None]),
         top_ids=reading.top_ids,

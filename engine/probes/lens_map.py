@@ -8,7 +8,7 @@ from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probes.inside import context_of
 from engine.probes.lens import next_token
-from engine.probes.readings import read
+from engine.probes.readings import guesses
 from engine.probes.stretch import MAX_POSITIONS, Stretch, stretch
 from engine.said import said
 from engine.stages.vocabulary import vocabulary
@@ -54,22 +54,17 @@ def lens_map(
 
 def read_pieces(found: Stretch, next_ids: Ints, vocab: int) -> tuple[Ints, Floats, Ints]:
     """Of every row and position [r, n]: top id, its probability, the rank of the token that comes next (0 for -1)."""
-    tops, probabilities, ranks = [], [], []
+    pieces = []
     with torch.inference_mode():
         normed = torch.cat([found.parts.final_norm(found.stream[:-1]), found.normed[None]]).flatten(0, 1)
         wanted = np.tile(next_ids, len(found.stream))
         each = max(1, PIECE // vocab)
         for at in range(0, len(normed), each):
-            table = found.parts.unembed(normed[at : at + each]).cpu()
-            logits = table.numpy()
-            ids = wanted[at : at + each, None]
-            own = np.take_along_axis(logits, np.maximum(ids, 0), axis=1)
-            reading = read(table, own)
-            tops.append(reading.top_ids)
-            probabilities.append(reading.top_probabilities)
-            ranks.append(np.where(ids < 0, 0, reading.ranks)[:, 0])
+            logits = found.parts.unembed(normed[at : at + each]).cpu()
+            pieces.append(guesses(logits, np.maximum(wanted[at : at + each], 0)))
     shape = len(found.stream), len(next_ids)
-    top_ids, top_probabilities, next_ranks = (
-        np.concatenate(part).reshape(shape) for part in (tops, probabilities, ranks)
+    top_ids, probabilities, ranks = (
+        np.concatenate(part).reshape(shape)
+        for part in zip(*((piece.top_ids, piece.top_probabilities, piece.ranks) for piece in pieces), strict=True)
     )
-    return top_ids, top_probabilities, next_ranks
+    return top_ids, probabilities, np.where(next_ids < 0, 0, ranks)

@@ -58,7 +58,8 @@ def test_layers_heads_and_figures_are_chosen_and_stay_chosen(desk: Desk, visit: 
     [
         {"layer": 2}, {"head": 4}, {"layer": -1}, {"head": "1"}, {"head": 1.0}, {"layer": True}, {"head": [0]},
         {"figure": "__class__"}, {"figure": []},
-        {"operation": "query "}, {"operation": {}}, {"position": 10_000}, {"fed": -1}, {"fed": "x"}, {},
+        {"operation": "query "}, {"operation": {}}, {"query": 3}, {"query": ["s"]},
+        {"position": 10_000}, {"fed": -1}, {"fed": "x"}, {},
     ],
 )  # fmt: skip
 def test_what_is_not_there_cannot_be_chosen(desk: Desk, visit: Visit, key: dict[str, object]) -> None:

@@ -12,9 +12,10 @@ import pytest
 from components import checks, inside
 from components.desk import Desk
 from components.lens import panel as lens
-from components.lens.rows import climb
+from components.lens.rows import climb, rows_value
 from components.panel import View
 from components.residual import panel as residual
+from engine.answers.lens import Lens
 from engine.catalog import load_catalog
 from engine.experiment import Experiment
 from engine.model import LoadedModel
@@ -94,6 +95,38 @@ def test_the_lens_panel_shows_the_probe_s_numbers(looked: Callable[..., View]) -
     assert len(asked) >= 2
     for chart in (ranks, probabilities):
         go.Figure(read_figure(chart))
+
+
+def test_a_row_is_chosen_to_follow_its_guess_and_again_to_let_it_go(looked: Callable[..., View]) -> None:
+    desk, visit = looked.desk, looked.visit  # type: ignore[attr-defined]
+    for position in range(len(looked().rendered.token_ids)):
+        keys = read(lens.render(looked(position))[3])["keys"]
+        place, key = next(((place, key) for place, key in enumerate(keys) if key), (None, None))
+        if key is None:
+            continue
+        desk.select(visit, key)
+        view = desk.view(visit)
+        again = read(lens.render(view)[3])["keys"]
+        found = view.results["lens"]
+        assert found.top_bytes[place] == key["query"].encode()
+        assert found.top_ids[place] in found.asked
+        assert again[place] == {"query": ""}
+        desk.select(visit, again[place])
+        assert visit.cursor.query == ""
+        return
+    pytest.fail("this model's guesses are all pieces of characters")
+
+
+def test_a_piece_of_a_character_and_a_recorded_row_cannot_be_followed(looked: Callable[..., View]) -> None:
+    found = dataclasses.replace(_lens(looked()), top_bytes=(b"\xe2\x91", b" a", b"b"))
+    assert read(rows_value(found, "", live=True))["keys"] == [{}, {"query": " a"}, {"query": "b"}]
+    assert read(rows_value(found, "", live=False))["keys"] is None
+
+
+def _lens(view: View) -> Lens:
+    lens.render(view)
+    found: Lens = view.results["lens"]
+    return found
 
 
 def test_stations_tell_once_the_panel_was_looked_at(looked: Callable[..., View]) -> None:
