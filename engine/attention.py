@@ -135,10 +135,12 @@ def attention(
     The fused kernel cannot cap scores; for the few models that do, attention is computed in plain steps.
     """
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if softcap is None:
-        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **options)
-    else:
+    if softcap is not None:
         output = _capped(query, key, value, attention_mask, scale, softcap)
+    elif _groups_suffice(query, attention_mask, options):
+        output = _grouped(query, key, value, attention_mask, scale)
+    else:
+        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **options)
     record = _RECORD.get()
     if record is not None:
         layer = int(module.layer_idx)  # type: ignore[arg-type]  # every attention module with a cache has one
@@ -147,6 +149,28 @@ def attention(
         if layer == record.last:
             raise _EnoughError
     return output, None
+
+
+def _groups_suffice(query: torch.Tensor, mask: torch.Tensor | None, options: dict[str, Any]) -> bool:
+    """Whether the kernel takes grouped keys as they are: on a CPU, several queries with a mask or one without.
+
+    One query with a mask the library packs in a way of its own; without a mask it tells the kernel of the order.
+    """
+    shift = options.get("position_bias")
+    return query.device.type == "cpu" and shift is None and (query.shape[2] > 1) == (mask is not None)
+
+
+def _grouped(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, scaling: float
+) -> torch.Tensor:
+    """What `sdpa_attention_forward` gives, number for number, without its copies of the keys and values of a group.
+
+    For the sake of other devices it makes them wherever there is a mask.
+    """
+    output = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, scale=scaling, enable_gqa=query.shape[1] != key.shape[1]
+    )
+    return output.transpose(1, 2).contiguous()
 
 
 def _capped(
@@ -167,5 +191,13 @@ def _capped(
     return (weights @ value).transpose(1, 2).contiguous()
 
 
+def mask(*sizes: Any, dtype: torch.dtype = torch.float32, **options: Any) -> torch.Tensor | None:
+    """transformers' mask of a forward; on a CPU 0 and −inf to add, which the kernel would make of it in every layer."""
+    visible = sdpa_mask(*sizes, **options)
+    if visible is None or visible.device.type != "cpu":
+        return visible
+    return torch.zeros(visible.shape, dtype=dtype).masked_fill_(~visible, -torch.inf)
+
+
 AttentionInterface.register(NAME, attention)
-AttentionMaskInterface.register(NAME, sdpa_mask)
+AttentionMaskInterface.register(NAME, mask)
