@@ -23,10 +23,12 @@ from engine.experiment import ExperimentError
 from engine.refusals import Refused
 
 
-def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], panel: Panel) -> dict[str, Any]:
+def frame(
+    view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], panel: Panel, *, began: int
+) -> dict[str, Any]:
     """The feed's value: everything in sight, anew. A panel that is not in sight keeps what it shows.
 
-    `parts` are the widgets of each panel, `panel` is the one in sight.
+    `parts` are the widgets of each panel, `panel` is the one in sight; `began` is when the view began to be read.
     """
     speak(visit.language)
     trouble = [Station("trouble", "", said, "", "warn") for said in (visit.notice, failure(view)) if said]
@@ -77,6 +79,7 @@ def frame(view: View, visit: Visit, parts: Mapping[str, Sequence[gr.HTML]], pane
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
         disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
         language=visit.language,
+        began=began,
     )
 
 

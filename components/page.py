@@ -3,6 +3,7 @@
 import functools
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -51,15 +52,20 @@ class Page(Layout):
 
     def frame(self, visit: Visit) -> dict[str, Any]:
         """The feed's value: everything in sight, anew. A record that cannot be shown is closed."""
+        began = time.monotonic_ns()
         try:
-            return frame(self.intents.view(visit), visit, self.panels.parts, self.owner[visit.station])
+            return self._frame(visit, began)
         except Exception:  # a file may come from anybody, and be wrong in ways that only a panel notices
             if visit.playing is None:
                 raise
             log.exception("a record cannot be shown")
             self.intents.close_record(visit)
             visit.said, visit.notice = "", say_to(visit, "record").text("broken")
-        return frame(self.intents.view(visit), visit, self.panels.parts, self.owner[visit.station])
+        return self._frame(visit, began)
+
+    def _frame(self, visit: Visit, began: int) -> dict[str, Any]:
+        shown = self.owner[visit.station]
+        return frame(self.intents.view(visit), visit, self.panels.parts, shown, began=began)
 
     @property
     def quiet(self) -> dict[str, Any]:
@@ -151,7 +157,9 @@ class Page(Layout):
     def _open(self, spoken: str, request: gr.Request) -> Iterator[list[Any]]:
         for said in self.intents.waiting(spoken):
             loading = rail.value([Station("", "", said)])
-            yield [gr.skip(), host.feed_value({"notice": loading}, {}, hidden={}, disabled={}, language=spoken)]
+            now = time.monotonic_ns()
+            told = host.feed_value({"notice": loading}, {}, hidden={}, disabled={}, language=spoken, began=now)
+            yield [gr.skip(), told]
         visit = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
         if visit.station not in self.owner:  # a link names it, which may come from anywhere
             visit.station = Visit().station

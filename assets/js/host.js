@@ -46,6 +46,7 @@ window.decodescope = (() => {
         shown.get(id)?.(part);
       }
     };
+    let newest = -Infinity; // when the value that is shown was begun
     let waiting = null;
     const passWaiting = () => {
       const parts = waiting;
@@ -55,6 +56,8 @@ window.decodescope = (() => {
     const ask = (wanted) => setTimeout(() => send({ language: wanted })); // not inside gradio's effect
     return {
       update(value) {
+        if (value.began < newest) return;
+        newest = value.began;
         for (const [property, all] of Object.entries(states)) Object.assign(all, value[property]);
         setStates();
         attribute(document.documentElement, "lang", value.language); // gradio takes that of the browser

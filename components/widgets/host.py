@@ -77,8 +77,12 @@ def feed_value(
     hidden: Mapping[str, bool],
     disabled: Mapping[str, bool],
     language: str,
+    began: int,
 ) -> dict[str, Any]:
     """Values by the widget's element id: those to be seen first, and those that may come a moment later.
+
+    `began` says when the making of this value began, on a clock that only goes on: events of one visitor run side by
+    side, and a value that was begun before the one on the page has nothing to say any more.
 
     Of other elements, by id, it says whether they are hidden, or disabled buttons. Where `language` is not that of the
     page's labels, the feed fires `select` with {"language": language}.
@@ -89,6 +93,7 @@ def feed_value(
         "hidden": dict(hidden),
         "disabled": dict(disabled),
         "language": language,
+        "began": began,
     }
 
 

@@ -1,5 +1,7 @@
 """The widgets while a run feeds them: changed in place, followed, zoomed, cheap."""
 
+from components.widgets import host, rail
+from components.widgets.rail import Station
 from tests.e2e.browser import Watched
 from tests.e2e.conftest import OpenPage
 from tests.e2e.widget_site import STEPS, eventually, press, ready, texts
@@ -76,3 +78,36 @@ def test_groups_that_come_and_go_are_placed_anew(site, browser_page: OpenPage):
     press(watched, "regroup")
     eventually(lambda: texts(watched, "#timeline .t") == ["(5,)"] * 5)
     assert watched.page.locator("#timeline .strip-group").count() == 1
+
+
+def test_what_was_begun_before_what_is_shown_changes_nothing(site, browser_page: OpenPage):
+    """Events of one visitor run side by side, so that an older value may come after a newer one."""
+    watched = ready(browser_page(site[0]))
+    shown = watched.page.evaluate(
+        """(values) => {
+          const mounted = (name, id) => {
+            const element = document.body.appendChild(document.createElement("div"));
+            element.appendChild(document.createElement("div"));
+            const props = { value: null };
+            let draw;
+            const watch = (_, redraw) => { draw = redraw; };
+            window.decodescope.mount(name, element, props, () => {}, watch, { id, label: "" });
+            return [element, (value) => { props.value = value; draw(); }];
+          };
+          const [target] = mounted("rail", "order-target");
+          const [, feed] = mounted("feed", "order-feed");
+          return values.map((value) => { feed(value); return target.textContent; });
+        }""",
+        [
+            host.feed_value(
+                {"order-target": rail.value([Station("", text, "")])},
+                {},
+                hidden={},
+                disabled={},
+                language="en",
+                began=began,
+            )
+            for text, began in (("first", 1), ("third", 3), ("second", 2), ("same time", 3), ("fourth", 4))
+        ],
+    )
+    assert shown == ["first", "third", "third", "same time", "fourth"]
