@@ -100,7 +100,6 @@ def test_every_number_of_the_candidates_is_the_traces(at_paris: Visitor, paris: 
         heads = at_paris.texts("#sampling-slope .annotation-text")
         return all(any(wanted in head for head in heads) for wanted in kept)
 
-    # A chart that changed before it was known to be in sight is drawn again once it is.
     eventually(headed, "the heads of this step")
 
 

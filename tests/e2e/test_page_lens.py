@@ -32,11 +32,18 @@ def test_paris_climbs_from_beyond_a_thousand_to_the_top(at_is: Visitor) -> None:
         assert ranks[int(row)] == f"{rank:,}"
     assert (at_is.station("lens"), at_is.note("lens")) == ("#1 at 29", "p .962")
     at_is.drawn("lens-ranks")
-    assert "␣Paris 1" in at_is.texts("#lens-ranks .annotation-text")
+    eventually(lambda: "␣Paris 1" in at_is.texts("#lens-ranks .annotation-text"), "the newest figure")
     eventually(lambda: "last lens row = logits" in " ".join(at_is.status), "the check")
     at_is.page.fill("#lens-look-up textarea", " Berlin")
     at_is.page.press("#lens-look-up textarea", "Enter")
     eventually(lambda: "rank of ␣Berlin" in at_is.texts("#lens-rows th"), "the other token")
+    guess = at_is.rows("lens-rows")[12][1]
+    assert f"rank of {guess}" not in at_is.texts("#lens-rows th")
+    at_is.page.locator("#lens-rows tbody tr").nth(12).click()
+    eventually(lambda: f"rank of {guess}" in at_is.texts("#lens-rows th"), "the guess of the chosen row")
+    assert at_is.rows("lens-rows")[12][at_is.texts("#lens-rows th").index(f"rank of {guess}")] == "1"
+    at_is.page.locator("#lens-rows tbody tr").nth(12).click()
+    eventually(lambda: f"rank of {guess}" not in at_is.texts("#lens-rows th"), "the guess let go")
 
 
 def test_the_map_shows_every_guess_and_moves_the_cursor(at_is: Visitor) -> None:

@@ -42,10 +42,11 @@ LOOK = """() => {
 
 
 def picture(page: Visitor, name: str) -> None:
-    """Take a picture of what is in sight."""
+    """Take a picture of what is in sight at the top of the page."""
     path: Path = FOLDER / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     page.page.mouse.move(0, 0)
+    page.page.evaluate("window.scrollTo(0, 0)")
     page.page.screenshot(path=path)  # not with animations "disabled": the shadows at edges are some
     assert path.stat().st_size > 10_000
 
@@ -105,7 +106,6 @@ def test_a_picture_of_the_cache(visit: OpenApp) -> None:
 def test_a_picture_of_a_phone(visit: OpenApp) -> None:
     page = visit(width=390, height=844)
     at_paris(page, "processors", "sampling-slope")
-    page.page.evaluate("window.scrollTo(0, 0)")
     picture(page, "phone")
 
 

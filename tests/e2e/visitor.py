@@ -106,7 +106,8 @@ class Visitor:
         return self.page.locator(f"#set-{field} :is(input, textarea)").first
 
     def drawn(self, chart: str) -> None:
-        """Wait until a chart shows its newest figure: it is drawn after what stands around it."""
+        """Scroll to a chart and wait until it shows a figure: out of sight it keeps the one it had."""
+        self.page.locator(f"#{chart} .plot").scroll_into_view_if_needed()
         self.page.wait_for_selector(f"#{chart} .plot:not([aria-busy]) .main-svg text >> nth=0")
 
     def _awaiting_end(self, begin: Callable[[], None]) -> None:
