@@ -57,7 +57,7 @@ class Branching(DeskPart):
 
     def cross(self, visit: Visit, branch: Any) -> None:
         """Work out what the run and the branch gave each other's tokens, where nobody has recorded it."""
-        view = self.view(visit)
+        view, results = self.view(visit), visit.results
         if branch is None or view.trace is None:
             raise Refused(words("compare").text("no_branch"))
         found = parting(view.trace, branch.trace)
@@ -69,7 +69,7 @@ class Branching(DeskPart):
                 chances = self._probe(visit, "chances", turn=turn, branch=side, **pairs)
                 keys = zip(chances.steps, chances.token_ids, chances.probabilities.tolist(), strict=True)
                 crossed |= {(side, turn, step, token): chance for step, token, chance in keys}
-        visit.results["crossed"] = crossed
+        results["crossed"] = crossed
 
     def choose_cell(self, visit: Visit, index: int) -> None:
         """Make a cell of the grid the run; the form follows."""

@@ -125,19 +125,21 @@ def first_question(experiment: Experiment) -> str:
     return asked[0] if asked else experiment.prompt or ""
 
 
-def transcript(trace: Trace) -> list[dict[str, str]]:
-    """The messages up to the newest user message, each earlier answer as the assistant message it became."""
+def transcript(trace: Trace, turn: int | None = None) -> list[dict[str, str]]:
+    """The messages of a turn (None: the newest) up to its newest user message, each earlier answer as the assistant
+    message it became.
+    """
     experiment = trace.experiment
     if experiment.prompt is not None:
         return [{"role": "user", "content": experiment.prompt}]
-    messages = _messages(trace, max(trace.turns - 1, 0))
+    messages = _messages(trace, max(trace.turns - 1, 0) if turn is None else turn)
     users = [index for index, message in enumerate(messages) if message["role"] == "user"]
     return messages[: users[-1] + 1] if users else messages
 
 
-def as_raw_prompt(trace: Trace) -> dict[str, Any]:
-    """The newest question as a raw prompt, with the same settings, and no more tokens than a glance needs."""
-    data = _raw(trace.experiment, transcript(trace)[-1]["content"])
+def as_raw_prompt(trace: Trace, turn: int) -> dict[str, Any]:
+    """The question of a turn as a raw prompt, with the same settings, and no more tokens than a glance needs."""
+    data = _raw(trace.experiment, transcript(trace, turn)[-1]["content"])
     data["stop"]["max_new_tokens"] = min(data["stop"]["max_new_tokens"], RAW_TOKENS)
     return data
 

@@ -188,12 +188,14 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
     @told
     def ask(self, visit: Visit, probe: str) -> None:
         """A check that costs model time, run because the person pressed its button."""
+        results = visit.results  # a run that begins meanwhile has others
         if probe == "without_template":
             live_only(visit)
-            visit.results[probe] = self.runtime.complete(self.runtime.parse(as_raw_prompt(self._trace(visit))))
+            asked = self.runtime.parse(as_raw_prompt(self._trace(visit), visit.cursor.turn))
+            results[probe] = self.runtime.complete(asked)
             return
         if probe == "policies":
-            visit.results[probe] = every_way(partial(self._probe, visit))
+            results[probe] = every_way(partial(self._probe, visit))
             return
         view = self.view(visit)
         if probe == "take_branch":
@@ -230,7 +232,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         """Begin anew; with `branch` what was there is kept as one."""
         self.runtime.start(visit.session_id, experiment, branch=branch)
         visit.editing = visit.playing = visit.link = None
-        visit.looked.clear()
+        visit.looked = {}
         self._forget(visit)
         self.runtime.prepare(visit.session_id)
 
@@ -238,18 +240,19 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         """A probe of the visit's run, or of a branch; what was found is kept until the run goes on or changes."""
         settled = name in OF_A_STEP_MADE
         key = (name, branch, None if settled else len(self._trace(visit).events), *sorted(arguments.items()))
+        results, probed, looked = visit.results, visit.probed, visit.looked  # a run that begins meanwhile has others
         try:
-            found = visit.probed[key]
+            found = probed[key]
         except KeyError:
-            found = self._noted(visit, name, branch, arguments)
-            while len(visit.probed) >= REMEMBERED:
-                visit.probed.pop(next(iter(visit.probed)), None)
-            visit.probed[key] = found
+            found = self._noted(visit, looked, name, branch, arguments)
+            while len(probed) >= REMEMBERED:
+                probed.pop(next(iter(probed)), None)
+            probed[key] = found
         # The newest answer of each probe is there for whoever else may show it: the rail, the checks.
         if branch is None:
-            visit.results[name] = found
+            results[name] = found
             if not visit.keeping:
-                self.remember(visit, name, arguments, found)
+                self.remember(visit, looked, name, arguments, found)
         return found
 
     def _found(self, visit: Visit, name: str, branch: int | None, arguments: dict[str, Any]) -> Any:
@@ -262,8 +265,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
     def _forget(self, visit: Visit) -> None:
         """The run changed: the cursor follows the newest token again, and results of the old run go."""
         visit.cursor = replace(visit.cursor, position=None)
-        visit.results.clear()
-        visit.probed.clear()
+        visit.results, visit.probed = {}, {}
 
     def _go_on(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """Make the run ready for its next token."""

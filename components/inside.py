@@ -18,6 +18,12 @@ def newest(view: View, name: str) -> Any:
     return found
 
 
+def of_turn(view: View, name: str) -> Any:
+    """The answer of a probe of many positions, where it is at hand and about the turn in sight; else None."""
+    found = view.results.get(name)
+    return found if found is not None and found.turn == view.cursor.turn else None
+
+
 def ask(view: View, name: str, **arguments: Any) -> Any:
     """What the probe of that name says of the position in sight, or in words why it cannot."""
     assert view.probe is not None

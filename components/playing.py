@@ -62,7 +62,7 @@ class Player(DeskPart):
         visit.playing = Playing(playback, playback.steps if made is None else max(0, min(made, playback.steps)))
         visit.grid, visit.editing, visit.notice, visit.refill = None, None, "", True
         visit.cursor = replace(visit.cursor, layer=0, head=0, branch=None)
-        visit.looked.clear()
+        visit.looked = {}
         self._forget(visit)
 
     def close_record(self, visit: Visit) -> None:

@@ -34,7 +34,8 @@ class Recording(DeskPart):
             if not trace.turns:
                 raise Refused(words("record").text("nothing"))
             asked = _questions(visit, trace, steps)
-            visit.keeping, answers, results = True, [], dict(visit.results)
+            here = visit.results
+            visit.keeping, answers, results = True, [], dict(here)
             for done, (name, arguments) in enumerate(asked):
                 speak(visit.language)  # each step of a generator may be in another context
                 if not visit.keeping:
@@ -45,18 +46,25 @@ class Recording(DeskPart):
                     visit.said = words("record").text("keeping", done=done, all=len(asked))
                     yield None
                 answers += self._kept(visit, trace, name, arguments)
-            visit.said, visit.results = "", results
+            visit.said = ""
+            if visit.results is here:  # else another run has begun
+                visit.results = results
             yield Record(trace, tuple(answers))
 
-    def remember(self, visit: Visit, name: str, arguments: dict[str, Any], found: Any) -> None:
-        """A view was looked at: a record is to have it. What it gave stays true until the run goes on."""
-        looked = Answered(name, arguments, found)
-        visit.looked.pop(looked.key, None)
-        while len(visit.looked) >= MAX_LOOKED:
-            visit.looked.pop(next(iter(visit.looked)), None)
-        visit.looked[looked.key] = (_moment(self._trace(visit)), looked)
+    def remember(self, visit: Visit, looked: dict[str, Any], name: str, arguments: dict[str, Any], found: Any) -> None:
+        """A view was looked at: a record is to have it. What it gave stays true until the run goes on.
 
-    def _noted(self, visit: Visit, name: str, branch: int | None, arguments: dict[str, Any]) -> Any:
+        `looked` are the answers about the run that was asked, which may no longer be the visit's.
+        """
+        answer = Answered(name, arguments, found)
+        looked.pop(answer.key, None)
+        while len(looked) >= MAX_LOOKED:
+            looked.pop(next(iter(looked)), None)
+        looked[answer.key] = (_moment(self._trace(visit)), answer)
+
+    def _noted(
+        self, visit: Visit, looked: dict[str, Any], name: str, branch: int | None, arguments: dict[str, Any]
+    ) -> Any:
         """What a probe gives; that it has a reason to give nothing is remembered too."""
         try:
             return self._found(visit, name, branch, arguments)
@@ -64,7 +72,7 @@ class Recording(DeskPart):
             raise
         except (ExperimentError, Refused) as refused:
             if branch is None and not (visit.playing or visit.keeping):
-                self.remember(visit, name, arguments, Refusal.of(refused))
+                self.remember(visit, looked, name, arguments, Refusal.of(refused))
             raise
 
     def _kept(self, visit: Visit, trace: Trace, name: str, arguments: dict[str, Any]) -> list[Answered]:

@@ -6,7 +6,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.inside import ask, newest, unavailable, where
+from components.inside import ask, newest, of_turn, unavailable, where
 from components.lens.curves import PROBABILITY_HEIGHT, RANK_HEIGHT, probability_figure, rank_figure
 from components.lens.layer_map import map_note, map_value
 from components.lens.rows import climb, followed_value, rows_value
@@ -42,7 +42,7 @@ def build() -> list[gr.HTML]:
 def render(view: View) -> list[Any]:
     say = words(STATION)
     lens = ask(view, "lens", query=view.cursor.query)
-    layer_map = view.results.get("lens_map")
+    layer_map = of_turn(view, "lens_map")
     mapped = [map_note(layer_map), map_value(layer_map, view) if layer_map else None]
     if isinstance(lens, str):
         return [rail.value([Station("", "", lens, "", "warn")]), None, None, None, *mapped]

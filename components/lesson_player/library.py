@@ -78,6 +78,11 @@ class Reading:
     note: int = 0
     revealed: bool = False  # the answer to the note's question is shown
 
+    def plays(self, record: Record) -> bool:
+        """True where that is the run of the lesson that is played."""
+        lesson = self.lesson("en")
+        return lesson is not None and self.library.record(lesson) is record
+
     def lesson(self, language: str) -> Lesson | None:
         """The lesson that is played, in the visitor's language where there is one."""
         return self.library.shelf.find(self.lesson_id, language) if self.lesson_id is not None else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from components.compose import transcript
 from components.copy import sentences, words
 from components.heading import titled
 from components.panel import Controls, View
@@ -180,12 +181,17 @@ def parts_value(rendered: Rendered, parts: Sequence[Part], trace: Trace, *, posi
 
 
 def _answers(trace: Trace, view: View) -> tuple[Answer | None, Answer | None]:
-    """What the selected turn gave, and the same question without the template; a raw run has only the latter."""
+    """What the selected turn gave, and the same question without the template; a raw run has only the latter.
+
+    What was asked of another turn, or of a run before this one, is no answer to this question.
+    """
     own = answer_of(trace, view.cursor.turn)
     if trace.experiment.prompt is not None:
         return None, own
     other: Trace | None = view.results.get("without_template")
-    return own, answer_of(other, 0) if other else None
+    if other is None or other.experiment.prompt != transcript(trace, view.cursor.turn)[-1]["content"]:
+        return own, None
+    return own, answer_of(other, 0)
 
 
 def _chip(rendered: Rendered, span: Span) -> Chip:

@@ -6,7 +6,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
-from components.inside import ask, newest, row_label, unavailable, where
+from components.inside import ask, newest, of_turn, row_label, unavailable, where
 from components.panel import Controls, View
 from components.residual.positions import positions_figure, positions_map, positions_note, positions_numbers
 from components.residual.shares import shares_figure, shares_note, shares_numbers
@@ -47,7 +47,7 @@ def build() -> list[gr.HTML]:
 
 def render(view: View) -> list[Any]:
     say = words(STATION)
-    residual, norms = ask(view, "residual"), view.results.get("norms")
+    residual, norms = ask(view, "residual"), of_turn(view, "norms")
     positions = [positions_note(norms), None, None]
     if norms is not None:
         chart = chart_host.value(

@@ -65,7 +65,8 @@ class Sharing(DeskPart):
             title = self.hand.catalog.find(wanted).title
             raise Refused(words("sharing").text("choose_model", model=title))
         self.runtime.start(visit.session_id, link.experiment)
-        visit.editing = visit.grid = None
+        visit.editing = visit.grid = visit.playing = None
+        visit.looked = {}
         self._forget(visit)
         look(self.view(visit), visit, link)
         visit.link, visit.refill = link, True

@@ -14,7 +14,7 @@ def looked_at(view: View, visit: Visit) -> dict[str, Any]:
     """What the person looks at, as the fields of a link that do not depend on the run."""
     cursor, usual = view.cursor, Cursor()
     place = {"layer": cursor.layer, "head": cursor.head, "station": visit.station, "language": visit.language}
-    if visit.reading is not None and visit.reading.lesson_id is not None:
+    if visit.reading is not None and visit.playing is not None and visit.reading.plays(visit.playing.playback.record):
         place |= {"lesson": visit.reading.lesson_id, "note": visit.reading.note}
     names = {name: getattr(cursor, name) for name in ("figure", "operation")}
     return place | {name: now for name, now in names.items() if now != getattr(usual, name)}

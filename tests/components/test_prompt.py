@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from components.compose import transcript
 from components.prompt import panel as prompt
 from components.prompt.compare import Answer, answer_of, compare_value
 from components.visible import running_text
@@ -130,9 +131,12 @@ def test_compare_shows_both_answers_and_says_what_differs():
 def test_compare_waits_for_its_button_and_then_shows_the_other_run(trace):
     assert len(read(prompt.render(make_view(trace))[2])["rows"]) == 1
     rendered = make_rendered([("user", None, "content", (8, 9))])
-    raw = dataclasses.replace(make_trace((15,), stop=False), events=(rendered,))
+    asked = make_experiment(messages=None, prompt=transcript(trace)[-1]["content"])
+    raw = dataclasses.replace(make_trace((15,), stop=False), experiment=asked, events=(rendered,))
     rows = read(prompt.render(make_view(trace, results={"without_template": raw}))[2])["rows"]
     assert [row[1] for row in rows] == ["21", "2"]
+    other = dataclasses.replace(raw, experiment=make_experiment(messages=None, prompt="another question"))
+    assert len(read(prompt.render(make_view(trace, results={"without_template": other}))[2])["rows"]) == 1
     assert answer_of(trace, 0) == Answer(21, 6, "Hi\u200f😀!", "eos")
 
 

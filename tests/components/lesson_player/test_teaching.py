@@ -14,6 +14,7 @@ from components.visit import Visit
 from components.widgets import host
 from engine.catalog import load_catalog
 from engine.lessons import Shelf, lesson_files
+from engine.link import Link, link_to_text
 from engine.playback import WithoutModel
 
 CATALOG = load_catalog()
@@ -219,9 +220,7 @@ def test_a_link_made_in_a_lesson_opens_its_note(desk, visit, language):
 
 
 def test_a_link_to_a_lesson_that_is_not_here_says_so(desk, visit):
-    desk.open_lesson(visit, "paris")
-    visit.reading.lesson_id = "gone"
-    desk.link(visit, "", form_values(desk.view(visit).trace.experiment))
-    opened = desk.open("another", link=visit.shared)
+    experiment = LIBRARY.record(PARIS).trace.experiment
+    opened = desk.open("another", link=link_to_text(Link(experiment=experiment, lesson="gone")))
     assert "gone" in opened.notice
     assert opened.reading is None
