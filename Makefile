@@ -21,7 +21,7 @@ run: $(VENV)/.runtime
 # Small models are slower on several threads. The browser's tests run apart: each of their workers has an app of its own.
 test: lint $(VENV)/.browser
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/e2e $(ARGS)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests/e2e $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/e2e $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

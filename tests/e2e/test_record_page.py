@@ -4,11 +4,13 @@ Expected numbers are what the live page's panels render from the record itself.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, Page
 
 from components.attention import panel as attention
@@ -21,7 +23,7 @@ from engine.experiment import Experiment
 from engine.model import LoadedModel
 from engine.probes.attention import attention as ask_attention
 from engine.probes.lens import lens as ask_lens
-from engine.record import Answered, Record
+from engine.record import Answered, Record, record_from_bytes, record_to_bytes
 from tests.components.exported import HOSTILE, hostile_record, view_of
 from tests.e2e.conftest import OpenApp
 from tests.e2e.visitor import eventually
@@ -31,12 +33,19 @@ LIMIT = 3_000_000
 SHOWN = [(24, 3), (24, 0), (5, 3)]
 Offline = Callable[..., Page]
 
-pytestmark = pytest.mark.xdist_group("record_page")  # the record takes half a minute: one worker makes it
-
 
 @pytest.fixture(scope="module")
-def record(embedded: LoadedModel) -> Record:
-    """60 tokens, with the lens and the attention of three heads at each."""
+def record(embedded: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """60 tokens, with the lens and the attention of three heads at each: one worker does the work of half a minute."""
+    own = tmp_path_factory.getbasetemp()
+    kept = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "sixty.record.json.gz"
+    with FileLock(f"{kept}.lock"):
+        if not kept.exists():
+            kept.write_bytes(record_to_bytes(made(embedded)))
+    return record_from_bytes(kept.read_bytes())
+
+
+def made(embedded: LoadedModel) -> Record:
     experiment = Experiment.model_validate(
         {
             "version": 1,

@@ -38,7 +38,7 @@ HOSTILE = (
     "__proto__",
     "x" * 10_000,
 )
-STEPS = 300
+STEPS = 120
 Site = tuple[str, list[tuple[str, dict[str, Any]]]]
 
 
