@@ -68,7 +68,7 @@ def read_stream(conversation: Conversation, turn: int, found: Inside, asked: tup
         next_id=following,
         eos_id=eos,
         asked=asked,
-        ranks=ranks(logits, followed),
+        ranks=ranks(logits, own),
         logits=own,
         probabilities=np.exp(own - reading.normalisers[:, None]),
         top_ids=reading.top_ids,

@@ -60,9 +60,11 @@ def guesses(logits: torch.Tensor, token_ids: Ints) -> Guesses:
     return Guesses(top_ids, tops, ranks)
 
 
-def ranks(logits: Floats, token_ids: list[int]) -> Ints:
-    """Ranks [r, c] of c tokens in every row [r, vocab], 1 is the best."""
-    return np.array([[numerics.rank_of(row, own) for own in row[token_ids]] for row in logits], np.int32)
+def ranks(logits: Floats, own: Floats) -> Ints:
+    """Ranks [r, c] of c tokens with logits `own` [r, c] in every row [r, vocab], 1 is the best."""
+    return np.array(
+        [[numerics.rank_of(row, mine) for mine in of_row] for row, of_row in zip(logits, own, strict=True)], np.int32
+    )
 
 
 def _rows(logits: torch.Tensor) -> Iterator[tuple[int, Floats, Floats]]:
