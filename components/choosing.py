@@ -66,8 +66,9 @@ class Choosing(DeskPart):
                 return
             before = self.runtime.facts_of(visit.session_id)
             template = uses_template(facts, before, asked=form["use_template"])
-            asked = [{"role": "user", "content": first_question(self._trace(visit).experiment)}]
-            composed = compose(form | {"use_template": template}, model=model_id, messages=asked)
+            shown = self._trace(visit).experiment
+            asked = [{"role": "user", "content": first_question(shown)}]
+            composed = compose(form | {"use_template": template}, shown=shown, model=model_id, messages=asked)
             experiment = self.runtime.parse(composed)
             visit.grid = None
             self._start(visit, experiment)

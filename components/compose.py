@@ -1,8 +1,10 @@
 """From what stands in the form to an experiment: pure functions on plain values."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from components.entries import entries_of, text_of
 from engine.dialogue import messages_of
 from engine.experiment import Experiment
 from engine.facts import ModelFacts
@@ -18,30 +20,34 @@ RAW_TOKENS = 40
 TOOLS = ("calculator", "clock", "units", "elements")
 
 
-def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+def compose(
+    form: Mapping[str, Any], *, shown: Experiment, model: str, messages: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
     """The experiment, as JSON values, that the form and the messages describe; not yet validated.
 
+    `shown` is the experiment that the form was filled with: what nobody changed is taken from it.
     With the template switched off the last user message becomes the raw prompt.
     """
+    form = _own_values(form, shown)
     experiment: dict[str, Any] = {
         "version": 1,
         "model": model,
         "sampling": {
             "do_sample": form["do_sample"],
             "temperature": form["temperature"],
-            "top_k": _cut(form, "top_k"),
-            "top_p": _cut(form, "top_p"),
-            "min_p": _cut(form, "min_p"),
-            "typical_p": _cut(form, "typical_p"),
+            "top_k": _cut(form, shown, "top_k"),
+            "top_p": _cut(form, shown, "top_p"),
+            "min_p": _cut(form, shown, "min_p"),
+            "typical_p": _cut(form, shown, "typical_p"),
             "repetition_penalty": form["repetition_penalty"],
             "no_repeat_ngram_size": whole(form["no_repeat_ngram_size"]),
             "min_new_tokens": whole(form["min_new_tokens"]),
-            "bad_words": lines(form["bad_words"]),
+            "bad_words": entries_of(form["bad_words"]),
             "suppress_tokens": [whole(part) for part in (form["suppress_tokens"] or "").replace(",", " ").split()],
-            "order": form["custom_order"].split() if form["order"] == "custom" else form["order"],
+            "order": (form["custom_order"] or "").split() if form["order"] == "custom" else form["order"],
             "seed": whole(form["seed"]),
         },
-        "stop": {"max_new_tokens": whole(form["max_new_tokens"]), "stop_strings": lines(form["stop_strings"])},
+        "stop": {"max_new_tokens": whole(form["max_new_tokens"]), "stop_strings": entries_of(form["stop_strings"])},
         "context": {
             "strategy": form["strategy"],
             "max_tokens": whole(form["max_tokens"]) or None,
@@ -49,14 +55,14 @@ def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[s
         },
         "obey_marks_in_content": form["obey_marks_in_content"],
         "mistake": None if form["mistake"] == "none" else form["mistake"],
+        "tool_choice": form["tool_choice"],
+        "clock": form["clock"],
     }
     if form["grammar_kind"] != "none":
         experiment["grammar"] = {"kind": form["grammar_kind"], "source": form["grammar_source"] or ""}
     if form["use_template"]:
-        system = [{"role": "system", "content": form["system_prompt"]}] if form["system_prompt"] else []
-        experiment["tools"] = [name for name in TOOLS if form[f"tool_{name}"]]
-        experiment |= {"tool_choice": form["tool_choice"], "clock": form["clock"]}
-        experiment["messages"] = system + [dict(message) for message in messages if message["role"] != "system"]
+        experiment["tools"] = _tools(form, shown)
+        experiment["messages"] = _with_system(form, shown, messages)
     else:
         asked = (message["content"] for message in reversed(messages) if message["role"] == "user")
         experiment["prompt"] = next(asked, "")
@@ -66,7 +72,6 @@ def compose(form: Mapping[str, Any], *, model: str, messages: Sequence[Mapping[s
 def form_values(experiment: Experiment) -> dict[str, Any]:
     """What the form shows for an experiment: the inverse of `compose`."""
     sampling = experiment.sampling
-    system = next((m.content for m in experiment.messages or () if m.role == "system"), "")
     custom = isinstance(sampling.order, tuple)
     return {
         "do_sample": sampling.do_sample,
@@ -75,20 +80,20 @@ def form_values(experiment: Experiment) -> dict[str, Any]:
         "repetition_penalty": sampling.repetition_penalty,
         "no_repeat_ngram_size": sampling.no_repeat_ngram_size,
         "min_new_tokens": sampling.min_new_tokens,
-        "bad_words": "\n".join(sampling.bad_words),
+        "bad_words": text_of(sampling.bad_words),
         "suppress_tokens": ", ".join(map(str, sampling.suppress_tokens)),
         "order": "custom" if custom else sampling.order,
         "custom_order": " ".join(sampling.order_names),
         "seed": sampling.seed,
         "max_new_tokens": experiment.stop.max_new_tokens,
-        "stop_strings": "\n".join(experiment.stop.stop_strings),
+        "stop_strings": text_of(experiment.stop.stop_strings),
         "grammar_kind": experiment.grammar.kind if experiment.grammar else "none",
         "grammar_source": experiment.grammar.source if experiment.grammar else "",
         "strategy": experiment.context.strategy,
         "max_tokens": experiment.context.max_tokens or 0,
         "positions": experiment.context.positions,
         "use_template": experiment.messages is not None,
-        "system_prompt": system,
+        "system_prompt": _system(experiment),
         "obey_marks_in_content": experiment.obey_marks_in_content,
         "mistake": experiment.mistake or "none",
         **{f"tool_{name}": name in experiment.tools for name in TOOLS},
@@ -105,18 +110,34 @@ def form_part(experiment: Experiment) -> dict[str, Any]:
 
 
 def unchanged(form: Mapping[str, Any], experiment: Experiment) -> bool:
-    """True where the form shows what `form_values` gives, as a browser gives it back: whole numbers of any size lose
-    their last digits there, and line ends become those of the browser.
+    """True where the form shows what `form_values` gives, as a browser gives it back.
 
     Not every experiment can be composed of a form. What nobody changed is run as it is.
     """
     return all(_alike(form[name], shown) for name, shown in form_values(experiment).items())
 
 
+def _own_values(form: Mapping[str, Any], experiment: Experiment) -> dict[str, Any]:
+    """The form with the experiment's own values, to the last digit, wherever it still shows them."""
+    own = {name: value for name, value in form_values(experiment).items() if _alike(form[name], value)}
+    return {**form, **own}
+
+
 def _alike(now: Any, shown: Any) -> bool:
+    """Whether a field still has the value that was put there."""
     if isinstance(shown, str):
-        return "\n".join((now or "").splitlines()) == "\n".join(shown.splitlines())
-    return isinstance(now, int | float) and float(now) == float(shown)
+        return _in_browser(now or "") == _in_browser(shown)
+    return isinstance(now, int | float) and _in_browser(now) == _in_browser(shown)
+
+
+def _in_browser(value: Any) -> str | float:
+    """A value as a browser holds it: whole numbers lose their last digits there, and line ends become one kind."""
+    if isinstance(value, str):
+        return value.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def first_question(experiment: Experiment) -> str:
@@ -190,19 +211,33 @@ def whole(value: Any) -> Any:
         return value
 
 
-def lines(text: str | None) -> list[str]:
-    r"""One entry a line; \n and \t stand for a line break and a tab."""
-    return [
-        line.replace("\\n", "\n").replace("\\t", "\t")
-        for line in (text or "").replace("\r\n", "\n").split("\n")
-        if line
-    ]
-
-
-def _cut(form: Mapping[str, Any], name: str) -> Any:
-    """The setting of a cut, None where it is off."""
+def _cut(form: Mapping[str, Any], shown: Experiment, name: str) -> Any:
+    """The setting of a cut; None where it is off, unless the experiment says so with a number."""
     value = whole(form[name]) if name == "top_k" else form[name]
-    return None if value == OFF[name] else value
+    off = value == OFF[name] and getattr(shown.sampling, name) != OFF[name]
+    return None if off else value
+
+
+def _tools(form: Mapping[str, Any], shown: Experiment) -> list[str]:
+    """The tools that are switched on, in the order of the experiment: the model is told of them in that order."""
+    known = [name for name in shown.tools if name in TOOLS]  # a record may tell of others
+    further = [name for name in TOOLS if name not in known]
+    return [name for name in (*known, *further) if form[f"tool_{name}"]]
+
+
+def _system(experiment: Experiment) -> str:
+    return next((message.content for message in experiment.messages or () if message.role == "system"), "")
+
+
+def _with_system(
+    form: Mapping[str, Any], shown: Experiment, messages: Sequence[Mapping[str, str]]
+) -> list[dict[str, str]]:
+    """The messages with the form's system prompt first and once; system messages that nobody changed stay in place."""
+    given = [dict(message) for message in messages]
+    others = [message for message in given if message["role"] != "system"]
+    if form["system_prompt"] == _system(shown) and len(others) < len(given):
+        return given
+    return ([{"role": "system", "content": form["system_prompt"]}] if form["system_prompt"] else []) + others
 
 
 def _without_empty(value: dict[str, Any]) -> dict[str, Any]:

@@ -295,4 +295,5 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
 
     def _experiment(self, visit: Visit, form: dict[str, Any], messages: Sequence[dict[str, str]]) -> Experiment:
         model = self.runtime.facts_of(visit.session_id).model_id
-        return self.runtime.parse(compose(form, model=model, messages=messages))
+        shown = self._trace(visit).experiment
+        return self.runtime.parse(compose(form, shown=shown, model=model, messages=messages))

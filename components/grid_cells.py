@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from components.compose import whole
 from components.copy import words
 from engine.answers.grid import grid_of
 from engine.experiment import Experiment
@@ -20,7 +21,7 @@ def overrides(temperatures: str, seeds: str) -> list[dict[str, Any]]:
         raise Refused(
             words("compare").text("too_many", most=MAX_CELLS, temperatures=len(hot), seeds=len(lots), count=count)
         )
-    return grid_of(hot, [int(seed) for seed in lots])
+    return grid_of([float(number) for number in hot], [int(seed) for seed in lots])
 
 
 def shortened(experiment: Experiment) -> dict[str, Any]:
@@ -48,7 +49,8 @@ def _numbers(field: str, text: str, example: str) -> list[float]:
             number = math.nan
         if not math.isfinite(number) or (field == "seeds" and not number.is_integer()):
             raise Refused(say.text("bad_number", field=say.text(field), text=part.strip()[:20], example=example))
-        found.append(number)
+        exact = whole(part.strip())  # a seed may have more digits than a float keeps
+        found.append(exact if isinstance(exact, int) else number)
     if not found:
         raise Refused(say.text("bad_number", field=say.text(field), text="“”", example=example))
     return list(dict.fromkeys(found))[: MAX_CELLS + 1]

@@ -132,8 +132,8 @@ class Player(DeskPart):
         if visit.playing is None or message.strip():
             return False
         trace = visit.playing.trace
-        settings = (form_values(trace.experiment), form)
-        own, now = (compose(values, model="", messages=transcript(trace)) for values in settings)
+        shown, messages = trace.experiment, transcript(trace)
+        own, now = (compose(it, shown=shown, model="", messages=messages) for it in (form_values(shown), form))
         return own == now
 
     def leave(self, visit: Visit, message: str, form: dict[str, Any]) -> None:

@@ -58,6 +58,14 @@ def test_a_chosen_model_begins_with_the_first_question(desk: Desk, visit: Visit)
     assert [message.content for message in trace.experiment.messages or ()] == ["the dog"]
     assert trace.experiment.sampling.temperature == 0.5
     assert trace.prefilled(0) is not None
+
+
+def test_a_chosen_model_is_given_every_digit_of_the_seed(desk: Desk, visit: Visit) -> None:
+    desk.new(visit, "the dog", form_values(desk.default) | {"seed": 2**62 + 1})
+    choose(desk, visit, "second", seed=float(2**62 + 1))
+    trace = desk.view(visit).trace
+    assert trace is not None
+    assert (trace.experiment.model, trace.experiment.sampling.seed) == ("second", 2**62 + 1)
     desk.step(visit, "", form_values(trace.experiment))
     assert len(desk.view(visit).steps) == 1
     assert desk.model_of(desk.open("another")) == "first"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.compose import compose, for_other_model, form_values, lines, whole
+from components.compose import compose, for_other_model, form_values, whole
 from engine.experiment import Experiment, ExperimentError, parse_experiment
 from tests.components.handmade import make_facts
 
@@ -36,9 +36,8 @@ EXPERIMENTS = {
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_form_and_back_gives_the_same_experiment(name: str) -> None:
     given = EXPERIMENTS[name]
-    form = form_values(given)
-    form["stop_strings"] = form["stop_strings"].replace("\n\n\n", "\\n\\n\n")  # as a person types a line break
-    again = parse_experiment(compose(form, model=MODEL, messages=QUESTION), models=[MODEL])
+    composed = compose(form_values(given), shown=experiment(), model=MODEL, messages=QUESTION)
+    again = parse_experiment(composed, models=[MODEL])
     assert again == given
 
 
@@ -67,7 +66,7 @@ def test_a_cut_that_is_off_shows_a_number_and_every_number_field_has_one() -> No
 def test_what_cannot_be_is_named_by_its_field(field: str, typed: object, path: str) -> None:
     form = form_values(experiment()) | {field: typed}
     with pytest.raises(ExperimentError) as refused:
-        parse_experiment(compose(form, model=MODEL, messages=QUESTION), models=[MODEL])
+        parse_experiment(compose(form, shown=experiment(), model=MODEL, messages=QUESTION), models=[MODEL])
     assert refused.value.path == path
 
 
@@ -91,7 +90,8 @@ def test_for_another_model_a_chat_stays_one_where_there_is_a_template() -> None:
 
 def test_the_system_prompt_of_the_form_comes_first_and_once() -> None:
     form = form_values(experiment()) | {"system_prompt": "Be brief."}
-    messages = compose(form, model=MODEL, messages=[{"role": "system", "content": "old"}, *QUESTION])["messages"]
+    given = [{"role": "system", "content": "old"}, *QUESTION]
+    messages = compose(form, shown=experiment(messages=given), model=MODEL, messages=given)["messages"]
     assert messages == [{"role": "system", "content": "Be brief."}, *QUESTION]
 
 
@@ -103,8 +103,3 @@ def test_numbers_from_the_page_are_whole_where_they_can_be() -> None:
     assert whole(2**63 - 1) == 2**63 - 1
     assert whole("12") == 12
     assert whole("x") == "x"
-
-
-def test_lines_read_escapes() -> None:
-    assert lines("END\r\n\\n\\n\n\n") == ["END", "\n\n"]
-    assert lines(None) == []

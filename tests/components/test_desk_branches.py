@@ -186,6 +186,8 @@ def test_a_setting_that_the_engine_refuses_is_named(desk: Desk, visit: Visit) ->
 
 def test_numbers_may_be_written_in_several_ways() -> None:
     assert overrides(" 1;0.5 ,1.0", "3") == [{"temperature": 1.0, "seed": 3}, {"temperature": 0.5, "seed": 3}]
+    digits = [own["seed"] for own in overrides("1", f"{2**63 - 1}, {2**63 - 2}, 1e3, 2.0")]
+    assert digits == [2**63 - 1, 2**63 - 2, 1000, 2]
     with pytest.raises(Refused):
         overrides("1", "")
 

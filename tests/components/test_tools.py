@@ -163,9 +163,9 @@ def test_tools_need_the_template() -> None:
     given = make_experiment(tools=["clock", "units"], tool_choice="required", clock="2026-05-01T00:00:00+02:00")
     form = form_values(given)
     messages = [{"role": "user", "content": "?"}]
-    again = parse_experiment(compose(form, model="tiny", messages=messages), models=["tiny"], tools=TOOLS)
+    again = parse_experiment(compose(form, shown=given, model="tiny", messages=messages), models=["tiny"], tools=TOOLS)
     assert (again.tools, again.tool_choice, again.clock) == (given.tools, given.tool_choice, given.clock)
-    raw = compose(form | {"use_template": False}, model="tiny", messages=messages)
+    raw = compose(form | {"use_template": False}, shown=given, model="tiny", messages=messages)
     assert parse_experiment(raw, models=["tiny"], tools=TOOLS).tools == ()
 
 
