@@ -68,7 +68,8 @@ class Choosing(DeskPart):
             template = uses_template(facts, before, asked=form["use_template"])
             shown = self._trace(visit).experiment
             asked = [{"role": "user", "content": first_question(shown)}]
-            composed = compose(form | {"use_template": template}, shown=shown, model=model_id, messages=asked)
+            kept = form | {"use_template": template, "suppress_tokens": ""}  # ids say nothing in another vocabulary
+            composed = compose(kept, shown=shown, model=model_id, messages=asked)
             experiment = self.runtime.parse(composed)
             visit.grid = None
             self._start(visit, experiment)

@@ -71,6 +71,14 @@ def test_a_chosen_model_is_given_every_digit_of_the_seed(desk: Desk, visit: Visi
     assert desk.model_of(desk.open("another")) == "first"
 
 
+def test_token_ids_are_left_behind_with_their_vocabulary(desk: Desk, visit: Visit) -> None:
+    desk.new(visit, "the dog", form_values(desk.default) | {"suppress_tokens": "5, 6"})
+    choose(desk, visit, "second", suppress_tokens="5, 6")
+    trace = desk.view(visit).trace
+    assert trace is not None
+    assert (trace.experiment.model, trace.experiment.sampling.suppress_tokens) == ("second", ())
+
+
 def test_how_far_it_has_come_is_told_while_the_visit_goes_on(desk: Desk, visit: Visit, shop: Shop) -> None:
     go_on = threading.Event()
 
