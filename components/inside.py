@@ -70,7 +70,7 @@ def cursor_at(view: View, position: int) -> int:
 
 
 def row_label(row: int, last: int) -> str:
-    """Row 0 of the stream is the embedding, the last one what the final norm reads."""
+    """Row 0 of the stream enters the first layer, the last one is what the final norm reads."""
     if row == 0:
         return words("page").text("row_first")
     return words("page").text("row_last", row=row) if row == last else str(row)

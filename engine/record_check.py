@@ -70,6 +70,9 @@ SIZES: dict[type, dict[str, str]] = {
     Turning: {"frequencies": "c", "angles": "nc", "here": "c"},
 }
 
+#: Where the position that the model was told must be found.
+AMONG: dict[type, str] = {Rotary: "positions", Positions: "places"}
+
 #: Fields that count layers or heads, or name places of the turn.
 LAYERS, HEADS, PLACES = ("layer",), ("head", "kv_head"), ("position", "key_position", "first", "last")
 
@@ -106,6 +109,9 @@ def _check(value: Any, facts: ModelFacts, length: int, sizes: dict[str, int], pa
             number = getattr(value, name, None)
             if number is not None and not 0 <= number < count:
                 raise ExperimentError(f"{path}.{name}", said("none_among", got=number, count=count))
+    among = AMONG.get(type(value))
+    if among is not None and value.told not in getattr(value, among):
+        raise ExperimentError(f"{path}.{among}", said("told_not_among", told=value.told))
     for item in dataclasses.fields(value):
         held = getattr(value, item.name)
         inside = [held] if dataclasses.is_dataclass(held) else held if isinstance(held, tuple) else ()

@@ -147,7 +147,10 @@ decodescope.loadPlotly = () => {
     const script = document.createElement("script");
     script.src = new URL(decodescope.plotly, document.baseURI).href;
     script.onload = () => resolve(window.Plotly);
-    script.onerror = () => reject(new Error(`no answer for ${script.src}`));
+    script.onerror = () => {
+      decodescope.plotlyLoaded = null; // the next chart asks again
+      reject(new Error(`no answer for ${script.src}`));
+    };
     document.head.append(script);
   });
   return decodescope.plotlyLoaded;

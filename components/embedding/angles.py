@@ -6,7 +6,7 @@ import numpy as np
 
 from components.copy import listed, sentences, words
 from components.drawing import Drawing, drawing
-from components.inside import cursor_at
+from components.embedding.told import column_keys, told_note
 from components.panel import View
 from components.widgets import heatmap, table, token_strip
 from components.widgets.table import Cell, Column
@@ -37,6 +37,7 @@ def angles_note(found: Rotary, layer: int) -> dict[str, Any]:
         _slow(found, shown),
     ]
     notes = [
+        *told_note(found),
         Group([], note=sentences(*parts), as_text=True),
         Group([], label=say.text("picture_title"), note=say.text("picture"), as_text=True),
     ]
@@ -118,12 +119,12 @@ def angles_numbers(found: Rotary, layer: int) -> dict[str, Any]:
             dimensions(shown, pair),
             f"{float(speed):.3g}",
             length_text(float(length)),
-            f"{found.position * float(speed) / (2 * np.pi):,.3f}",
+            f"{found.told * float(speed) / (2 * np.pi):,.3f}",
             f"{np.degrees(float(angle)):+.1f}°",
         ]
         for pair, (speed, length, angle) in enumerate(lines)
     ]
-    return table.value(columns, rows, caption=say.text("angles_caption", position=found.position))
+    return table.value(columns, rows, caption=say.text("angles_caption", position=found.told))
 
 
 def dimensions(turning: Turning, pair: int) -> str:
@@ -146,8 +147,8 @@ def angles_map(found: Rotary, view: View) -> dict[str, Any]:
         low=-1.0,
         high=1.0,
         unit=words("embedding").text("unit_cosine"),
-        selected=(0, positions.index(found.position)),
-        column_keys=[{"position": cursor_at(view, at)} for at in positions],
+        selected=(0, positions.index(found.told)),
+        column_keys=column_keys(found, view, positions),
     )
 
 

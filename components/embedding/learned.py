@@ -4,7 +4,7 @@ from typing import Any
 
 from components.copy import words
 from components.drawing import Drawing, drawing
-from components.inside import cursor_at
+from components.embedding.told import column_keys, told_note
 from components.panel import View
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
@@ -16,13 +16,13 @@ def learned_note(found: Positions) -> dict[str, Any]:
     text = words("embedding").text(
         "learned_said",
         count=found.count,
-        position=found.position,
+        position=found.told,
         norm=found.norm,
         token_norm=found.token_norm,
         cosine=found.cosine,
         sum_norm=found.sum_norm,
     )
-    return token_strip.value([Group([], note=text, as_text=True)])
+    return token_strip.value([*told_note(found), Group([], note=text, as_text=True)])
 
 
 def learned_figure(found: Positions, height: int) -> Drawing:
@@ -39,7 +39,7 @@ def learned_figure(found: Positions, height: int) -> Drawing:
     here = {
         "type": "scatter",
         "mode": "markers",
-        "x": [found.position],
+        "x": [found.told],
         "y": [float(f"{found.norm:.4g}")],
         "marker": {"color": "var(--accent)", "size": 9},
         "name": say.text("here"),
@@ -58,7 +58,7 @@ def learned_map(found: Positions, view: View) -> dict[str, Any]:
     """How alike the rows of any two positions are; a click moves the cursor where the text has that position."""
     places = found.places.tolist()
     labels = [str(at) for at in places]
-    here = places.index(found.position)
+    here = places.index(found.told)
     return heatmap.value(
         found.cosines,
         x=labels,
@@ -68,5 +68,5 @@ def learned_map(found: Positions, view: View) -> dict[str, Any]:
         high=1.0,
         unit=words("embedding").text("unit_cosine"),
         selected=(here, here),
-        column_keys=[{"position": cursor_at(view, at)} for at in places],
+        column_keys=column_keys(found, view, places),
     )

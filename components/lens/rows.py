@@ -66,7 +66,7 @@ def _key(guess: bytes, query: str) -> dict[str, str]:
 
 
 def followed_value(lens: Lens) -> dict[str, Any]:
-    """The charts as a table: each followed token's rank and probability at the embedding and the last rows."""
+    """The charts as a table: each followed token's rank and probability at the first and the last rows."""
     say, last = words("lens"), len(lens.ranks) - 1
     columns = [
         Column(say.text("col_token"), mono=True),

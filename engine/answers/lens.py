@@ -7,7 +7,7 @@ from engine.trace import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """One position through r = L + 1 rows: row 0 is the embedding, row L the end of the last layer.
+    """One position through r = L + 1 rows: row 0 enters the first layer, row L the end of the last layer.
 
     c tokens are followed: the one that comes next (where it is known), the best end-of-sequence token, those asked
     for, and the latest of those that led at some row.

@@ -7,7 +7,7 @@ from engine.trace import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class LensMap:
-    """r = L + 1 rows at n positions from `first` on; row 0 is the embedding, row L the end of the last layer."""
+    """r = L + 1 rows at n positions from `first` on; row 0 enters the first layer, row L the end of the last layer."""
 
     turn: int
     first: int

@@ -24,7 +24,7 @@ class Residual:
     target_id: int
     target_bytes: bytes
     target_chosen: bool  # it stands at the next position; else it is the model's best guess
-    embedding_share: float  # of the target's logit before its softcap, logit scale included
+    embedding_share: float  # of row 0, in the target's logit before its softcap, logit scale included
     attention_shares: Floats  # [L]
     feed_forward_shares: Floats  # [L]
     constant_share: float  # the final norm's bias and the head's

@@ -21,7 +21,7 @@ class Turning:
     frequencies: Floats  # [c], radians a position
     scaling: float  # cosines and sines are multiplied by it (YaRN), so scores by its square
     angles: Floats  # [n, c], radians in (−π, π], at `Rotary.positions`
-    here: Floats  # [c], the same at the position in sight
+    here: Floats  # [c], the same at `Rotary.told`
 
     @property
     def wavelengths(self) -> Floats:
@@ -32,11 +32,17 @@ class Turning:
 
 @dataclass(frozen=True, eq=False)
 class Rotary:
-    """The angles at n positions that end with, or hold, the one in sight."""
+    """The angles at n positions that end with, or hold, the one that the model was told."""
 
     turn: int
-    position: int
+    position: int  # the place in the turn
     head_dim: int
     context: int  # positions that the model can take
     positions: Ints  # [n], rising
     turnings: tuple[Turning, ...]
+    ahead: int = 0  # the position that the model was told of the token, less `position`: not 0 in a sliding window
+
+    @property
+    def told(self) -> int:
+        """The position that the model was told, by which it turned."""
+        return self.position + self.ahead

@@ -59,7 +59,7 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
     for name, arguments in questions(trace, asked):
         try:
             found = PROBES[name](conversation, **arguments)
-        except Refused as refused:
+        except (ExperimentError, Refused) as refused:
             found = Refusal.of(refused)
         answers.append(Answered(name, arguments, found))
     data = record_to_bytes(Record(trace, tuple(answers)))

@@ -36,6 +36,10 @@ class Window:
         """Of a context of `count` tokens, the first that the newest one sees."""
         return max(0, count - self.size)
 
+    def told(self, index: int) -> int:
+        """The position that the model is told of a token of the context, when it is the newest one."""
+        return index - self.first(index + 1) if self.restart else self.offset + index
+
     def begun(self, trace: Trace, turn: int, reused: int) -> "Window":
         """The window of a turn that goes on with `reused` positions of the cache."""
         return replace(self, saw=saw(rows_of(trace, turn - 1), self.offset, reused))

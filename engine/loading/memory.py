@@ -38,6 +38,13 @@ def weight_bytes(model: Sizes, kind: str) -> int:
     return packed // 2 + packed // GROUP + 4 * packed // (GROUP * GROUPS) + 2 * whole
 
 
+def shown(loaded: str) -> tuple[str, ...]:
+    """The kinds of a table, widest first, that of the loaded model among them where it can be counted."""
+    if loaded in KINDS or loaded not in BYTES:
+        return KINDS
+    return (*KINDS[:-1], loaded, KINDS[-1])
+
+
 def needed_bytes(model: Sizes, kind: str) -> int:
     """Bytes that must be free for the model to be loaded and to run."""
     return weight_bytes(model, kind) + OVERHEAD

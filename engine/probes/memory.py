@@ -3,7 +3,7 @@
 from engine.answers.memory import Memory, Need
 from engine.catalog import EmbeddedSource, Entry, FolderSource, HubSource
 from engine.conversation import Conversation
-from engine.loading.memory import KINDS, needed_bytes, weight_bytes
+from engine.loading.memory import needed_bytes, shown, weight_bytes
 from engine.loading.room import free_on
 
 
@@ -12,6 +12,7 @@ def memory(conversation: Conversation) -> Memory:
     loaded = conversation.loaded
     entry = loaded.entry
     source, revision = _source(entry)
+    kind = "4bit" if getattr(loaded.model, "is_loaded_in_4bit", False) else loaded.facts.dtype
     taken = sum(parameter.nbytes for parameter in loaded.model.parameters() if parameter.device.type != "meta")
     return Memory(
         licence=entry.licence if entry else None,
@@ -19,10 +20,10 @@ def memory(conversation: Conversation) -> Memory:
         revision=revision,
         stored=entry.weight_bytes if entry else None,
         device=loaded.facts.device,
-        kind="4bit" if getattr(loaded.model, "is_loaded_in_4bit", False) else loaded.facts.dtype,
+        kind=kind,
         loaded=taken,
         free=free_on(loaded.device) + taken,
-        needs=tuple(Need(kind, weight_bytes(loaded.facts, kind), needed_bytes(loaded.facts, kind)) for kind in KINDS),
+        needs=tuple(Need(one, weight_bytes(loaded.facts, one), needed_bytes(loaded.facts, one)) for one in shown(kind)),
     )
 
 

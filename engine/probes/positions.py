@@ -8,8 +8,10 @@ from torch.nn.functional import normalize
 from engine.anatomy import AnatomyError, anatomy
 from engine.answers.positions import Positions
 from engine.conversation import Conversation
+from engine.experiment import ExperimentError
 from engine.probes.embedding_table import row_norms, table_of
 from engine.probes.inside import context_of
+from engine.probes.windowed import ahead
 from engine.said import said
 from engine.trace import Ints
 
@@ -21,7 +23,8 @@ MAP = 128
 def positions(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Positions:
     """The learned positions of the model, seen from `position` of a turn (None: the last one fed); no forward.
 
-    Raises `ExperimentError` for a turn or position that is not there, `AnatomyError` for a model that learned none.
+    Raises `ExperimentError` for a turn or position that is not there or beyond the table, `AnatomyError` for a model
+    that learned none.
     """
     turn, context = context_of(conversation, turn, position)
     here, parts = len(context) - 1, anatomy(conversation.loaded.model)
@@ -30,16 +33,20 @@ def positions(conversation: Conversation, *, turn: int | None = None, position: 
         raise AnatomyError(said("no_learned_positions", model=type(parts.model).__name__))
     skipped = int(getattr(module, "offset", 0))  # OPT's first rows belong to no position
     table, norms = table_of(module)[skipped:], row_norms(module)[skipped:]
+    shift = ahead(conversation, turn, here)
+    told = here + shift
+    if told >= len(norms):  # of a prompt that was refused
+        raise ExperimentError("position", said("no_such_row", last=len(norms) - 1, position=told))
     curve = _spread(len(norms), CURVE)
-    places = np.union1d(_spread(len(norms), MAP), here).astype(np.int32)
+    places = np.union1d(_spread(len(norms), MAP), told).astype(np.int32)
     with torch.inference_mode():
-        row, token = table[here].float(), table_of(parts.embedding)[context[-1]].float()
+        row, token = table[told].float(), table_of(parts.embedding)[context[-1]].float()
         units = normalize(table[places.tolist()].float(), dim=-1)
         return Positions(
             turn=turn,
             position=here,
             count=len(norms),
-            norm=float(norms[here]),
+            norm=float(norms[told]),
             token_norm=float(token.norm()),
             cosine=float(torch.cosine_similarity(row, token, dim=0)),
             sum_norm=float((row + token).norm()),
@@ -47,6 +54,7 @@ def positions(conversation: Conversation, *, turn: int | None = None, position: 
             norms=norms[curve],
             places=places,
             cosines=(units @ units.T).clamp(-1, 1).numpy(force=True),
+            ahead=shift,
         )
 
 

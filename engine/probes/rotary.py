@@ -16,6 +16,7 @@ from engine.answers.rotary import Rotary, Turning
 from engine.conversation import Conversation
 from engine.probes.inside import context_of
 from engine.probes.turning import angles_of, cos_sin, pair_distance
+from engine.probes.windowed import ahead
 from engine.said import said
 from engine.trace import Ints
 
@@ -24,22 +25,26 @@ SHOWN = 256
 
 
 def rotary(conversation: Conversation, *, turn: int | None = None, position: int | None = None) -> Rotary:
-    """Angles at up to 256 positions, the one of a turn (None: the last one fed) among them; no forward.
+    """Angles at up to 256 positions, what the model was told of `position` (None: the last one fed) among them.
 
-    Raises `ExperimentError` for a turn or position that is not there, `AnatomyError` for a model that has no rotary
-    module.
+    No forward. Raises `ExperimentError` for a turn or position that is not there, `AnatomyError` for a model that has
+    no rotary module.
     """
     turn, context = context_of(conversation, turn, position)
     facts, here = conversation.loaded.facts, len(context) - 1
     parts = anatomy(conversation.loaded.model)
-    shown = np.arange(max(0, here + 1 - SHOWN), max(0, here + 1 - SHOWN) + min(SHOWN, facts.context), dtype=np.int32)
+    shift = ahead(conversation, turn, here)
+    told = here + shift
+    first = max(0, told + 1 - SHOWN)
+    shown = np.arange(first, first + min(SHOWN, facts.context), dtype=np.int32)
     return Rotary(
         turn=turn,
         position=here,
         head_dim=facts.head_dim,
         context=facts.context,
         positions=shown,
-        turnings=tuple(_turning(parts, kind, layers, shown, here) for kind, layers in kinds(parts).items()),
+        turnings=tuple(_turning(parts, kind, layers, shown, told) for kind, layers in kinds(parts).items()),
+        ahead=shift,
     )
 
 
@@ -61,9 +66,9 @@ def kinds(parts: Anatomy) -> dict[str | None, tuple[int, ...]]:
     return found
 
 
-def _turning(parts: Anatomy, kind: str | None, layers: tuple[int, ...], shown: Ints, here: int) -> Turning:
+def _turning(parts: Anatomy, kind: str | None, layers: tuple[int, ...], shown: Ints, told: int) -> Turning:
     config = _config(parts)
-    cos, sin = cos_sin(parts, kind, [0, 1, here, *shown.tolist()])
+    cos, sin = cos_sin(parts, kind, [0, 1, told, *shown.tolist()])
     angles = angles_of(cos, sin)
     given = getattr(config, "rope_parameters", None) or {}
     named: Mapping[str, Any] = given if kind is None else given[kind]

@@ -12,6 +12,7 @@ from engine.history import render_turn
 from engine.said import said
 from engine.stages.forward import forward
 from engine.stages.inputs import Inputs, make_inputs
+from engine.trace import Trace
 from engine.truncated import Truncated
 
 
@@ -27,10 +28,25 @@ class Once:
 
 def window_moved(conversation: Conversation) -> bool:
     """True when tokens have left a sliding window in any turn of the run."""
+    trace, turn = conversation.trace, conversation.turn
     if conversation.experiment.context.strategy != "sliding_window":
         return False
-    turn = conversation.turn
-    return any(conversation.trace.of(Truncated)) or (turn is not None and turn.gone > 0)
+    if any(trace.of(Truncated)) or (turn is not None and turn.gone > 0):
+        return True
+    size = size_of(trace.experiment, trace.facts)
+    return any(_outgrew(trace, index, size) for index in range(trace.turns))
+
+
+def _outgrew(trace: Trace, turn: int, size: int) -> bool:
+    """True when an answer pushed tokens out; a run from a file has no cache that could tell."""
+    rendered, steps = trace.rendered(turn), len(trace.steps(turn))
+    return rendered is not None and steps > 0 and len(rendered.token_ids) + steps - 1 > size
+
+
+def ahead(conversation: Conversation, turn: int, position: int) -> int:
+    """What to add to a place in the turn for the position that the model was told of the token there."""
+    window = window_at(conversation, turn)
+    return 0 if window is None else window.told(position) - position
 
 
 def window_at(conversation: Conversation, turn: int) -> Window | None:

@@ -26,10 +26,10 @@ PARTS = (
 class Looked:
     """A visit of a small model's run of four tokens, with a view of any position."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self, loaded: LoadedModel, **fields: Any) -> None:
         self.runtime = Runtime(loaded, load_catalog(), Settings())
         experiment = {"version": 1, "model": loaded.facts.model_id, "prompt": "the cat sat on the mat"}
-        experiment |= {"sampling": {"seed": 1, "min_new_tokens": 4}, "stop": {"max_new_tokens": 4}}
+        experiment |= {"sampling": {"seed": 1, "min_new_tokens": 4}, "stop": {"max_new_tokens": 4}} | fields
         ready: Future[Runtime] = Future()
         ready.set_result(self.runtime)
         self.desk = Desk(ready, Experiment.model_validate(experiment))

@@ -69,6 +69,13 @@ def test_memory_that_is_not_there_is_told() -> None:
     assert said == ["would not fit", "would not fit", "loaded now: 61 B"]
 
 
+def test_the_numbers_that_are_loaded_are_marked_whatever_they_are() -> None:
+    needs = tuple(Need(kind, 200, 210) for kind in ("float32", "bfloat16", "float16", "4bit"))
+    memory = Memory("MIT", "org/name", "c" * 40, 210, "cuda:0", "float16", 201, 999, needs)
+    lines = cells(memory_value(memory))
+    assert [row[0] for row in lines if row[3] == "loaded now: 201 B"] == ["float16"]
+
+
 def test_where_a_model_comes_from_is_told() -> None:
     found, loaded = of("llama")
     memory = Memory("MIT", "org/name", "c0ffee" + "1" * 34, 2048, "cpu", "float32", 1, 1, ())

@@ -19,9 +19,9 @@ def kept(monkeypatch, write, tmp_path):
     small = tiny("llama")
     named = dataclasses.replace(small, facts=dataclasses.replace(small.facts, model_id=MODEL))
     monkeypatch.setattr(engine.model, "load", lambda *_, **__: named)
-    asked = write(experiment(sampling={"do_sample": False}))
 
-    def run(*flags: str):
+    def run(*flags: str, **fields):
+        asked = write(experiment(sampling={"do_sample": False}, **fields))
         out = tmp_path / "run.record.json.gz"
         assert main(["record", asked, "--out", str(out), *flags]) == 0
         return record_from_bytes(out.read_bytes())
@@ -55,6 +55,18 @@ def test_all_steps_and_what_a_model_has_not(kept):
     record = kept("--all-steps", "--probes", "residual,rotary")
     assert sum(one.probe == "residual" for one in record.answers) == 5
     assert not any(isinstance(one.result, Refusal) for one in record.answers)
+
+
+def test_a_probe_that_refuses_leaves_the_others_and_the_run(kept):
+    window = {"strategy": "sliding_window", "max_tokens": 8, "positions": "restart"}
+    record = kept("--steps", "1", "--probes", "relative_phase,rotary,residual", context=window)
+    assert len(record.trace.steps(0)) == 5
+    results = {probe: [one.result for one in record.answers if one.probe == probe] for probe in ("residual", "rotary")}
+    assert not any(isinstance(one, Refusal) for found in results.values() for one in found)
+    assert [(one.position, one.told) for one in results["rotary"]] == [(8, 7)]
+    refused = [one.result for one in record.answers if one.probe == "relative_phase"]
+    assert refused
+    assert all("window has moved" in one.reason for one in refused)
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,19 @@ def outcome(data: bytes) -> str:
     return re.sub(r"\d+", "0", said)
 
 
+@pytest.mark.parametrize(
+    ("name", "probe", "among"), [("llama", "rotary", "positions"), ("gpt2", "positions", "places")]
+)
+def test_a_position_that_the_answer_does_not_hold_is_refused(name, probe, among):
+    content = contents(recorded(name, (probe,)))
+    read(content)
+    content["answers"][0]["result"]["ahead"] = 100_000
+    with pytest.raises(ExperimentError, match=rf"result\.{among}: position 100\d+, which the answer is about"):
+        read(content)
+    del content["answers"][0]["result"]["ahead"]  # as in a record of an earlier version
+    assert read(content).answers[0].result.ahead == 0
+
+
 def test_an_answer_about_the_model_has_the_layers_of_the_model():
     content = contents(recorded("llama", ("model",)))
     change(content, ("answers", 0, "result", "layer_count"), 10**9)

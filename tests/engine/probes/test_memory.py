@@ -53,3 +53,14 @@ def test_other_numbers_are_told(llama: LoadedModel) -> None:
     )
     found = memory(Conversation(half, experiment()))
     assert (found.kind, found.loaded) == ("bfloat16", 78_144)
+    assert [need.kind for need in found.needs] == ["float32", "bfloat16", "4bit"]
+
+
+def test_a_model_in_float16_has_a_line_of_its_own(llama: LoadedModel) -> None:
+    """39,072 numbers of two bytes."""
+    model = type(llama.model)(llama.model.config).to(torch.float16)
+    half = LoadedModel.of(model, llama.tokenizer, model_id="tiny", title="Tiny")
+    found = memory(Conversation(half, experiment()))
+    assert (found.kind, found.loaded) == ("float16", 78_144)
+    assert [need.kind for need in found.needs] == ["float32", "bfloat16", "float16", "4bit"]
+    assert [need.weights for need in found.needs if need.kind == found.kind] == [found.loaded]
