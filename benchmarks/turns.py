@@ -16,7 +16,7 @@ from engine.model import LoadedModel
 from engine.probes.cold_turn import cold_turn
 
 SHARED = 300
-NEW = 100
+NEW = (100, 200, 300)
 LONG = 4_000
 
 
@@ -48,7 +48,8 @@ def second_turn(loaded: LoadedModel, *, shared: int, new: int, rounds: int) -> F
     share = (positions - reused) / positions
     allowed = seconds["cold"] * share * 1.3 + 0.005
     note = f"{seconds['warm'] * 1000:.0f} / {seconds['cold'] * 1000:.0f} ms, {positions - reused} of {positions} new"
-    return Figure(f"second-turn prefill / allowed, {reused} shared", seconds["warm"] / allowed, "×", 1.0, note=note)
+    name = f"second-turn prefill / allowed, {reused} shared, {positions - reused} new"
+    return Figure(name, seconds["warm"] / allowed, "×", 1.0, note=note)
 
 
 def products(loaded: LoadedModel, *, positions: int, new: int, rounds: int) -> Figure:
@@ -68,7 +69,7 @@ def products(loaded: LoadedModel, *, positions: int, new: int, rounds: int) -> F
 
     seconds = in_turn(rounds, new=lambda: taken(new), whole=lambda: taken(positions))
     note = f"{seconds['new'] * 1000:.0f} / {seconds['whole'] * 1000:.0f} ms, {new} of {positions} rows"
-    name = "of these, the layers' products alone / their share"
+    name = f"the layers' products alone / their share, {new} new"
     return Figure(name, seconds["new"] / seconds["whole"] / (new / positions), "×", note=note)
 
 
@@ -93,11 +94,11 @@ def compare_and_cut(loaded: LoadedModel, *, positions: int, rounds: int) -> Figu
 
 
 def measure(loaded: LoadedModel, *, rounds: int = 7) -> list[Figure]:
-    """The second turn, what of it no cache can save, and the cut."""
-    rendered: Any = chat(loaded, SHARED, NEW).trace.rendered(1)
+    """The second turn with fewer and more new positions, what of the first no cache can save, and the cut."""
+    rendered: Any = chat(loaded, SHARED, NEW[0]).trace.rendered(1)
     positions = len(rendered.token_ids)
     return [
-        second_turn(loaded, shared=SHARED, new=NEW, rounds=rounds),
+        *(second_turn(loaded, shared=SHARED, new=new, rounds=rounds) for new in NEW),
         products(loaded, positions=positions, new=positions - rendered.reused, rounds=rounds),
         compare_and_cut(loaded, positions=LONG, rounds=max(rounds, 20)),
     ]
