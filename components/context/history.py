@@ -32,7 +32,9 @@ def select(trace: Trace, rendered: Rendered) -> list[Row]:
     """The messages in order; where nothing had to leave, those of the prompt, which all stay."""
     truncated = trace.truncated(rendered.turn)
     portions = truncated.portions if truncated else _whole(rendered)
-    texts = dict(enumerate(message.content for message in messages_of(trace, rendered.turn)))
+    raw = trace.experiment.prompt
+    said = [message.content for message in messages_of(trace, rendered.turn)] if raw is None else [raw]
+    texts = dict(enumerate(said))
     return [Row(portion, _text(portion, texts)) for portion in portions]
 
 

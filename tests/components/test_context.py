@@ -83,6 +83,13 @@ def test_what_the_template_wrote_is_called_what_it_is() -> None:
     ]
 
 
+def test_a_raw_run_shows_its_text() -> None:
+    trace = finish(Conversation(tiny("llama"), experiment(prompt="hello the cat", stop={"max_new_tokens": 1})))
+    rendered = trace.rendered(0)
+    assert rendered is not None
+    assert [(row.portion.message, row.text) for row in select(trace, rendered)] == [(0, "hello the cat")]
+
+
 def test_a_window_cuts_through_a_message() -> None:
     portions = (Portion("system", 0, 7, 3), Portion("user", 1, 9, 9))
     view = cut_view(portions=portions, strategy="sliding_window", offset=4)
