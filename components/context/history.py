@@ -16,6 +16,8 @@ from engine.truncated import Portion, Truncated
 
 #: Characters of a message that a row shows.
 SHOWN = 90
+#: What the template writes in a role's name where no message stands; anything else it just added.
+WRITTEN = {"tool": "tool_definitions", "assistant": "generation_prompt"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,9 @@ def select(trace: Trace, rendered: Rendered) -> list[Row]:
     """The messages in order; where nothing had to leave, those of the prompt, which all stay."""
     truncated = trace.truncated(rendered.turn)
     portions = truncated.portions if truncated else _whole(rendered)
-    texts = dict(enumerate(message.content for message in messages_of(trace, rendered.turn)))
+    raw = trace.experiment.prompt
+    said = [message.content for message in messages_of(trace, rendered.turn)] if raw is None else [raw]
+    texts = dict(enumerate(said))
     return [Row(portion, _text(portion, texts)) for portion in portions]
 
 
@@ -79,6 +83,6 @@ def _whole(rendered: Rendered) -> list[Portion]:
 
 def _text(portion: Portion, texts: Mapping[int, str]) -> str:
     if portion.message is None:
-        return words("context").text("by_template" if portion.role == "system" else "generation_prompt")
+        return words("context").text(WRITTEN.get(portion.role, "by_template"))
     text = texts.get(portion.message, "")
     return running_text(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")

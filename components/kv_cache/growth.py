@@ -1,4 +1,4 @@
-"""How the KV cache grows: its bytes over the positions it holds, by where each position came from."""
+"""How the KV cache grows: its bytes over the positions that were fed, by where each position came from."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,15 +19,19 @@ COLORS = {"reused": "var(--cut)", "computed": "var(--s3)", "sampled": "var(--ass
 
 @dataclass(frozen=True)
 class Part:
-    """Positions of one origin: the cache's bytes at each of `tokens` positions held, the part's own ends included."""
+    """Positions of one origin: what the cache held after each of `fed` positions, the part's own ends included.
+
+    In a sliding window, or where a run keeps no cache, fewer positions are held than were fed.
+    """
 
     origin: Literal["reused", "computed", "sampled"]
-    tokens: tuple[int, ...]
+    fed: tuple[int, ...]
+    held: tuple[int, ...]
     bytes_held: tuple[int, ...]
 
     @property
     def positions(self) -> int:
-        return self.tokens[-1] - self.tokens[0]
+        return self.fed[-1] - self.fed[0]
 
 
 def select(view: View) -> list[Part]:
@@ -39,11 +43,16 @@ def select(view: View) -> list[Part]:
     prefilled = trace.prefilled(view.cursor.turn) if trace else None
     if rendered is None or prefilled is None:
         return []
-    sampled = [(prefilled.kv_tokens, prefilled.kv_bytes), *((step.kv_tokens, step.kv_bytes) for step in view.steps[1:])]
+    prompt, later = prefilled.last + 1, view.steps[1:]
     parts = [
         _prompt_part("reused", 0, prefilled.first, view.facts),
-        _prompt_part("computed", prefilled.first, prefilled.kv_tokens, view.facts, measured=prefilled.kv_bytes),
-        Part("sampled", tuple(tokens for tokens, _ in sampled), tuple(held for _, held in sampled)),
+        _prompt_part("computed", prefilled.first, prompt, view.facts, measured=prefilled.kv_bytes),
+        Part(
+            "sampled",
+            (prompt, *(step.position for step in later)),
+            (prefilled.kv_tokens, *(step.kv_tokens for step in later)),
+            (prefilled.kv_bytes, *(step.kv_bytes for step in later)),
+        ),
     ]
     return [part for part in parts if part.positions > 0]
 
@@ -53,18 +62,18 @@ def _prompt_part(
 ) -> Part:
     # A sliding layer is full at window − 1 positions: there the line bends.
     bend = [facts.sliding_window - 1] if facts.sliding_window else []
-    tokens = [first, *(place for place in bend if first < place < last), last]
-    held = [facts.kv_bytes(count) for count in tokens]
+    fed = (first, *(place for place in bend if first < place < last), last)
+    sizes = [facts.kv_bytes(count) for count in fed]
     if measured is not None:
-        held[-1] = measured
-    return Part(origin, tuple(tokens), tuple(held))
+        sizes[-1] = measured
+    return Part(origin, fed, fed, tuple(sizes))
 
 
 def growth_figure(view: View, step: Stepped) -> Drawing:
     """Areas from left to right: reused, computed and sampled positions; a line at the selected step."""
     say = words("kv_cache")
     parts = select(view)
-    unit, name = _unit(max((part.bytes_held[-1] for part in parts), default=0))
+    unit, name = _unit(max((size for part in parts for size in part.bytes_held), default=0))
     return drawing(
         HEIGHT,
         [_area(part, unit) for part in parts],
@@ -81,15 +90,15 @@ def _area(part: Part, unit: int) -> dict[str, Any]:
     say, color = words("kv_cache"), COLORS[part.origin]
     area: dict[str, Any] = {
         "type": "scatter",
-        "x": list(part.tokens),
-        "y": [round(held / unit, 6) for held in part.bytes_held],
+        "x": list(part.fed),
+        "y": [round(size / unit, 6) for size in part.bytes_held],
         "mode": "lines",
         "line": {"color": color, "width": 2},
         "fill": "tozeroy",
         "name": say.text(f"part_{part.origin}", count=part.positions),
         "hovertext": [
-            say.text("hover", tokens=tokens, size=bytes_text(held))
-            for tokens, held in zip(part.tokens, part.bytes_held, strict=True)
+            say.text("hover", tokens=held, size=bytes_text(size))
+            for held, size in zip(part.held, part.bytes_held, strict=True)
         ],
         "hoverinfo": "text",
     }
@@ -97,7 +106,7 @@ def _area(part: Part, unit: int) -> dict[str, Any]:
         area |= {
             "mode": "lines+markers",
             "marker": {"size": 3.5, "color": color},
-            "customdata": [{"position": tokens} for tokens in part.tokens],
+            "customdata": [{"position": fed} for fed in part.fed],
         }
     return area
 
@@ -109,7 +118,7 @@ def growth_numbers(view: View) -> dict[str, Any]:
     rows = [
         [
             say.text(f"part_{part.origin}", count=part.positions),
-            f"{part.tokens[0]}–{part.tokens[-1] - 1}",
+            f"{part.fed[0]}–{part.fed[-1] - 1}",
             f"{part.bytes_held[-1] - part.bytes_held[0]:,}",
             f"{part.bytes_held[-1]:,}",
         ]
@@ -131,13 +140,13 @@ def _mark(step: Stepped, unit: int) -> dict[str, Any]:
     return {
         "shapes": [
             {
-                "type": "line", "x0": step.kv_tokens, "x1": step.kv_tokens, "y0": 0, "y1": 1, "yref": "paper",
+                "type": "line", "x0": step.position, "x1": step.position, "y0": 0, "y1": 1, "yref": "paper",
                 "line": {"color": "var(--accent)", "width": 1},
             }
         ],
         "annotations": [
             {
-                "x": step.kv_tokens,
+                "x": step.position,
                 "y": step.kv_bytes / unit,
                 "text": words("kv_cache").text("mark", tokens=step.kv_tokens, size=bytes_text(step.kv_bytes)),
                 "showarrow": False,

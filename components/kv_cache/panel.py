@@ -14,7 +14,7 @@ from components.visible import visible_bytes
 from components.widgets import chart_host, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.token_strip import Group
-from engine.trace import Stepped
+from engine.trace import Stepped, Trace
 
 STATION = "kv_cache"
 CONTROLS = Controls(asks=("uncached",))
@@ -66,23 +66,48 @@ def notes(view: View, step: Stepped) -> list[Group]:
     """What this step fed to the model, and why the cache holds one position less than there are tokens."""
     say = words(STATION)
     assert view.trace is not None
+    title = say.text("count_title", kv_tokens=step.kv_tokens, all=step.position + 1)
+    return [
+        Group((), label=say.text("fed_title", step=step.step), note=_fed(view, step), as_text=True),
+        Group((), label=title, note=_count(view.trace, step), as_text=True),
+    ]
+
+
+def _fed(view: View, step: Stepped) -> str:
+    """What the forward took in, and where the positions before it came from."""
+    say = words(STATION)
+    assert view.trace is not None
+    chosen = {"token": visible_bytes(step.token_bytes), "position": step.position}
     before = next((one for one in view.steps if one.step == step.step - 1), None)
-    chosen = {"token": visible_bytes(step.token_bytes), "position": step.position, "step": step.step}
     if before is None:
         prefilled = view.trace.prefilled(view.cursor.turn)
         first, last = (prefilled.first, prefilled.last) if prefilled else (0, step.kv_tokens - 1)
-        fed = say.text("fed_prefill", first=first, last=last, count=last - first + 1, **chosen)
-    else:
-        fed = say.text(
-            "fed_token", fed=visible_bytes(before.token_bytes), at=before.position, kv_tokens=step.kv_tokens, **chosen
-        )
-    count = say.text("count", prompt=step.position - step.step, sampled=step.step + 1, fed=step.position, **chosen)
+        return say.text("fed_prefill", first=first, last=last, count=last - first + 1, **chosen)
+    newest = {"fed": visible_bytes(before.token_bytes), "at": before.position, "kv_tokens": step.kv_tokens}
+    count = step.shapes["input_ids"][-1]
+    if "keys" in step.shapes and count == 1:
+        return say.text("fed_token", **newest, **chosen)
+    told = say.text("fed_many", count=count, **newest)
+    return sentences(told, _why_many(view.trace, step), say.text("fed_gave", **chosen))
+
+
+def _why_many(trace: Trace, step: Stepped) -> str:
+    """Why more than the newest token was fed, as far as the trace tells."""
+    say, context = words(STATION), trace.experiment.context
+    if "keys" not in step.shapes:
+        return say.text("fed_no_cache")
+    if context.strategy == "sliding_window" and context.positions == "restart" and step.kv_tokens < step.position:
+        return say.text("fed_restart", kv_tokens=step.kv_tokens)
+    return say.text("fed_rebuilt", kv_tokens=step.kv_tokens)
+
+
+def _count(trace: Trace, step: Stepped) -> str:
+    say = words(STATION)
+    token = visible_bytes(step.token_bytes)
+    count = say.text("count", prompt=step.position - step.step, sampled=step.step + 1, fed=step.position, token=token)
     gone = step.position - step.kv_tokens
-    if gone > 0 and view.trace.experiment.context.strategy == "sliding_window":
-        count = sentences(count, say.text("count_gone", gone=gone, kv_tokens=step.kv_tokens))
-    return [
-        Group((), label=say.text("fed_title", step=step.step), note=fed, as_text=True),
-        Group(
-            (), label=say.text("count_title", kv_tokens=step.kv_tokens, all=step.position + 1), note=count, as_text=True
-        ),
-    ]
+    if "keys" not in step.shapes:
+        return sentences(count, say.text("count_no_cache"))
+    if gone > 0 and trace.experiment.context.strategy == "sliding_window":
+        return sentences(count, say.text("count_gone", gone=gone, kv_tokens=step.kv_tokens))
+    return count

@@ -13,8 +13,6 @@ from engine.trace import Stage, Stepped
 SHOWN_SURVIVORS = 8
 SHOWN_CUT = 5
 SHOWN_RAW = 4  # the model's own favourites, wherever they ended
-#: The engine follows this many of the best tokens of every stage, so ranks among the followed are true up to here.
-RANKED = 12
 LABEL_LENGTH = 14
 
 
@@ -52,17 +50,6 @@ def chosen_index(step: Stepped) -> int | None:
     """Where the chosen token stands among the candidates; None for a token that a person forced from outside them."""
     found = np.flatnonzero(step.candidate_ids == step.token_id)
     return int(found[0]) if len(found) else None
-
-
-def rank_at(step: Stepped, index: int, stage: int) -> int | None:
-    """Rank in the whole vocabulary after a stage, 1 = best; None where it was cut or ranks below `RANKED`."""
-    row = step.logits[stage]
-    place = int((row > row[index]).sum()) + 1
-    return place if np.isfinite(row[index]) and place <= RANKED else None
-
-
-def rank_text(rank: int | None) -> str:
-    return f">{RANKED}" if rank is None else str(rank)
 
 
 def most_moved(step: Stepped, indices: Sequence[int]) -> int | None:

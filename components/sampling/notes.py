@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from components.copy import listed, sentences, words
 from components.panel import View
-from components.sampling.candidates import rank_text, stage_label, stage_name, token_label
+from components.sampling.candidates import stage_label, stage_name, token_label
 from components.sampling.repetition import Hit, penalty_hits, repeated_ngrams
 from components.units import probability_text
 from components.visible import visible_bytes
@@ -94,8 +94,6 @@ def _penalty(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> lis
         return [(say.text("penalty_none_title"), say.text("penalty_none"))]
     hit = telling_hit(hits)
     token = token_label(step.candidate_bytes[hit.index])
-    ranks = {"before": rank_text(hit.rank_before), "after": rank_text(hit.rank_after)}
-    heading = say.text("penalty_fell_title" if hit.places_lost > 0 else "penalty_title", token=token, **ranks)
     text = say.text(
         "penalty_divided" if hit.divided else "penalty_multiplied",
         token=token,
@@ -105,7 +103,17 @@ def _penalty(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> lis
         after=hit.logit_after,
     )
     early = say.text("penalty_early") if "default_system" in hit.places else ""
-    return [(heading, sentences(text, early))]
+    return [(_penalty_heading(hit, token), sentences(text, early))]
+
+
+def _penalty_heading(hit: Hit, token: str) -> str:
+    say = words("sampling")
+    before, after = hit.rank_before.least, hit.rank_after
+    if hit.places_lost <= 0:
+        return say.text("penalty_title", token=token)
+    if after.exact:
+        return say.text("penalty_fell_title", token=token, before=before, after=after.least)
+    return say.text("penalty_fell_below_title", token=token, before=before, after=after.least - 1)
 
 
 def _ngrams(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> list[tuple[str, str]]:

@@ -6,7 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from components.sampling.candidates import RANKED, by_raw_probability, rank_at
+from components.sampling.candidates import by_raw_probability
+from components.sampling.ranks import Rank, rank_at
 from engine.trace import Rendered, Stepped
 
 Origin = Literal["default_system", "system", "user", "assistant", "tool", "scaffold", "answer"]
@@ -22,13 +23,14 @@ class Hit:
     logit_after: float
     probability_before: float
     probability_after: float
-    rank_before: int | None
-    rank_after: int | None
+    rank_before: Rank
+    rank_after: Rank
 
     @property
     def places_lost(self) -> int:
-        """Ranks lost, at least: a rank below the followed ones counts as the first of those."""
-        return (self.rank_after or RANKED + 1) - (self.rank_before or RANKED + 1)
+        """Ranks lost, at least; 0 where it is not known whence it fell."""
+        lost = self.rank_after.least - self.rank_before.least
+        return lost if self.rank_before.exact else min(lost, 0)
 
     @property
     def divided(self) -> bool:

@@ -10,11 +10,10 @@ from components.sampling.candidates import (
     by_raw_probability,
     chosen_index,
     cut_stage,
-    rank_at,
-    rank_text,
     stage_label,
 )
 from components.sampling.notes import places_text
+from components.sampling.ranks import RANKED, rank_at
 from components.sampling.repetition import penalty_hits
 from components.units import probability_text
 from components.visible import visible_bytes
@@ -27,7 +26,7 @@ def candidates_table(step: Stepped) -> dict[str, Any]:
     """Every followed candidate, best first by the model alone; choosing a row gives its token id."""
     say = words("sampling")
     columns = [
-        Column(say.text("col_rank"), align="right", help=say.text("help_rank")),
+        Column(say.text("col_rank"), align="right", help=say.text("help_rank", most=RANKED)),
         Column(say.text("col_id"), align="right"),
         Column(say.text("col_token"), mono=True),
     ]
@@ -40,7 +39,7 @@ def candidates_table(step: Stepped) -> dict[str, Any]:
         columns,
         [_candidate_row(step, i) for i in order],
         selected=None if selected is None else order.index(selected),
-        caption=say.text("candidates_caption", followed=len(order), all=step.stages[0].kept),
+        caption=say.text("candidates_caption", followed=len(order), all=step.stages[0].kept, most=RANKED),
         key=[{"token_id": int(step.candidate_ids[i])} for i in order],
     )
 
@@ -49,7 +48,7 @@ def _candidate_row(step: Stepped, index: int) -> list[Cell | str]:
     cut = cut_stage(step, index)
     tone: table.Tone = "accent" if index == chosen_index(step) else "" if cut is None else "dim"
     row: list[Cell | str] = [
-        Cell(rank_text(rank_at(step, index, 0)), tone=tone),
+        Cell(rank_at(step, index, 0).text, tone=tone),
         Cell(str(int(step.candidate_ids[index])), tone=tone),
         Cell(visible_bytes(step.candidate_bytes[index]), tone=tone if cut is None else "cut"),
     ]
@@ -73,7 +72,7 @@ def penalty_table(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -
         Column(say.text("col_stands_in")),
         Column(say.text("col_logit"), align="right"),
         Column(say.text("col_probability"), align="right"),
-        Column(say.text("col_rank"), align="right", help=say.text("help_rank")),
+        Column(say.text("col_rank"), align="right", help=say.text("help_rank_penalty")),
     ]
     if not any(stage.name == "repetition_penalty" for stage in step.stages):
         return table.value([], [], caption=say.text("penalty_off"))
@@ -84,7 +83,7 @@ def penalty_table(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -
             places_text(hit),
             f"{hit.logit_before:.2f} → {hit.logit_after:.2f}",
             f"{probability_text(hit.probability_before)} → {probability_text(hit.probability_after)}",
-            f"{rank_text(hit.rank_before)} → {rank_text(hit.rank_after)}",
+            f"{hit.rank_before.text} → {hit.rank_after.text}",
         ]
         for hit in hits
     ]

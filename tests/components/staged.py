@@ -22,14 +22,14 @@ VOCAB = 24
 def staged_step(
     stages: Sequence[Staged], *, token: int, followed: int = 12, u_at: float = 0.25, **changes: Any
 ) -> Stepped:
-    """Step 2 of a turn, followed as the engine follows it: the best of each stage and the token taken.
+    """Step 2 of a turn, followed as the engine follows it: the best of the first and last stage, the token taken.
 
     The draw falls on `token`, `u_at` of the way into its interval.
     """
     logits = np.stack([row for _, _, row in stages]).astype(np.float32)
     logp = np.array([log_softmax(row) for row in logits])
     probabilities = np.exp(logp)
-    ids = sorted({token, *(int(i) for row in logits for i in numerics.top_k(row, followed))})
+    ids = sorted({token, *(int(i) for row in logits[[0, -1]] for i in numerics.top_k(row, followed))})
     ids.sort(key=lambda i: (-probabilities[-1, i], -logits[0, i], i))
     final = probabilities[-1]
     ahead = final[final > final[token]].sum() + final[:token][final[:token] == final[token]].sum()

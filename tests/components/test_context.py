@@ -14,10 +14,13 @@ from components.context.ways import POLICIES, every_way
 from components.panel import View
 from components.prompt import panel as prompt
 from components.tensors import panel as tensors
+from engine.conversation import Conversation
 from engine.trace import Trace
 from engine.truncated import Portion, Summary, Truncated
 from tests.components.handmade import PROMPT, make_rendered, make_shapes, make_step, make_trace, make_view
 from tests.components.reading import read, station
+from tests.engine.conversations import experiment, finish
+from tests.engine.models import tiny
 
 #: The prompt of the hand-made trace is what is left of a longer chat: its own message is the fifth.
 CUT = Truncated(
@@ -64,6 +67,27 @@ def test_every_message_is_there_with_its_tokens_and_its_fate() -> None:
     ]
     assert [row[1][1] for row in rows[:3]] == ["system", "cut", "cut"]
     assert [text(row[3]) for row in rows[:1]] == ["added by the template"]
+
+
+def test_what_the_template_wrote_is_called_what_it_is() -> None:
+    told = experiment(tools=("calculator",), stop={"max_new_tokens": 1})
+    trace = finish(Conversation(tiny("llama"), told))
+    rendered = trace.rendered(0)
+    assert rendered is not None
+    rows = [(row.portion.role, row.text) for row in select(trace, rendered) if row.portion.message is None]
+    assert rows == [
+        ("system", "added by the template"),
+        ("tool", "the definitions of the tools, and how to call them"),
+        ("system", "added by the template"),
+        ("assistant", "the generation prompt"),
+    ]
+
+
+def test_a_raw_run_shows_its_text() -> None:
+    trace = finish(Conversation(tiny("llama"), experiment(prompt="hello the cat", stop={"max_new_tokens": 1})))
+    rendered = trace.rendered(0)
+    assert rendered is not None
+    assert [(row.portion.message, row.text) for row in select(trace, rendered)] == [(0, "hello the cat")]
 
 
 def test_a_window_cuts_through_a_message() -> None:

@@ -114,8 +114,8 @@ def test_parts_are_reused_computed_and_sampled():
     assert sum(part.positions for part in parts.values()) == view.steps[-1].kv_tokens
     each = view.facts.kv_bytes_per_token
     for part in parts.values():
-        assert list(part.bytes_held) == [each * tokens for tokens in part.tokens]
-    assert parts["sampled"].tokens == tuple(step.kv_tokens for step in view.steps)
+        assert list(part.bytes_held) == [each * tokens for tokens in part.fed]
+    assert parts["sampled"].fed == tuple(step.position for step in view.steps)
     assert parts["sampled"].bytes_held == tuple(step.kv_bytes for step in view.steps)
 
 
@@ -127,7 +127,7 @@ def test_the_line_of_a_sliding_model_bends_at_its_window():
     facts = make_facts(layer_kinds=("full", "sliding"), sliding_window=9)
     view = make_view(make_trace(facts=facts))
     computed = kv_growth.select(view)[0]
-    assert computed.tokens == (0, 8, 21)
+    assert computed.fed == (0, 8, 21)
     assert computed.bytes_held[1] == facts.kv_bytes(8)
 
 

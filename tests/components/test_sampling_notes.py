@@ -37,7 +37,7 @@ def test_the_penalty_names_where_the_token_stands_and_what_became_of_its_logit()
     assert {int(step.candidate_ids[hit.index]) for hit in hits} == {9, 14}
     kind = next(hit for hit in hits if step.candidate_ids[hit.index] == 9)
     assert kind.places == {"default_system": [4]}
-    assert (kind.rank_before, kind.rank_after, kind.divided) == (1, 2, True)
+    assert (kind.rank_before.text, kind.rank_after.text, kind.divided) == ("1", "2", True)
     text = note(view, step, "Why did “␣kind” fall from rank 1 to 2?")
     assert "the system prompt that the template added, at 4" in text
     assert "4.00 is positive, so it was divided by 2 and became 2.00" in text

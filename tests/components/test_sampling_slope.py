@@ -5,11 +5,10 @@ import plotly.graph_objects as go
 import pytest
 
 from components.sampling.bars import bars_figure
-from components.sampling.candidates import RANKED, cut_stage, most_moved, rank_at, shown
+from components.sampling.candidates import cut_stage, most_moved, shown
 from components.sampling.slope import least_width, slope_figure, slope_height
 from components.sampling.tables import candidates_table
 from components.widgets.host import read
-from engine.stages.candidates import FOLLOWED
 
 from .staged import VOCAB, best, chain, random_logits, staged_step, texts
 
@@ -197,15 +196,3 @@ def test_the_table_gives_every_candidate_with_the_stage_that_cut_it():
         assert cells[-1] == ("" if cut is None else "top-k 4")
         assert (cells[-3], cells[-2]) == ("−∞", "✕") if cut is not None else cells[-2] != "✕"
     assert value["keys"][value["selected"]] == {"token_id": step.token_id}
-
-
-def test_ranks_are_of_the_whole_vocabulary_or_not_given():
-    assert RANKED == FOLLOWED
-    for seed in range(20):
-        stages = chain(seed, kept=6)
-        step = staged_step(stages, token=int(np.random.default_rng(seed).integers(VOCAB)))
-        for stage, (_, _, row) in enumerate(stages):
-            for index, token_id in enumerate(step.candidate_ids):
-                true = int((row > row[token_id]).sum()) + 1
-                known = np.isfinite(row[token_id]) and true <= RANKED
-                assert rank_at(step, index, stage) == (true if known else None)
