@@ -72,13 +72,17 @@ def notes(view: View, step: Stepped) -> list[Group]:
         prefilled = view.trace.prefilled(view.cursor.turn)
         first, last = (prefilled.first, prefilled.last) if prefilled else (0, step.kv_tokens - 1)
         fed = say.text("fed_prefill", first=first, last=last, count=last - first + 1, **chosen)
+    elif (again := step.shapes["input_ids"][-1]) > 1:
+        fed = say.text("fed_again", last=step.position - 1, count=again, **chosen)
     else:
         fed = say.text(
             "fed_token", fed=visible_bytes(before.token_bytes), at=before.position, kv_tokens=step.kv_tokens, **chosen
         )
     count = say.text("count", prompt=step.position - step.step, sampled=step.step + 1, fed=step.position, **chosen)
     gone = step.position - step.kv_tokens
-    if gone > 0 and view.trace.experiment.context.strategy == "sliding_window":
+    if step.kv_tokens == 0:
+        count = sentences(count, say.text("count_none"))
+    elif gone > 0 and view.trace.experiment.context.strategy == "sliding_window":
         count = sentences(count, say.text("count_gone", gone=gone, kv_tokens=step.kv_tokens))
     return [
         Group((), label=say.text("fed_title", step=step.step), note=fed, as_text=True),

@@ -101,7 +101,10 @@ def test_both_precisions_are_priced_and_the_runs_own_is_measured(view):
 
 def test_a_sliding_model_says_where_it_stops_growing():
     facts = make_facts(layer_kinds=("full", "sliding"), sliding_window=9)
-    assert "at most 8 positions" in formula_text(facts, make_step(5, 21, 2, facts))
+    text = formula_text(facts, make_step(5, 21, 2, facts))
+    # 2 × 2 × 4 × 4 = 64; 26 positions in the full layer and 8 in the other.
+    assert "= 64 bytes a position in one layer; × (1 full layer × 26 positions + 1 sliding layer × 8 positions)" in text
+    assert f"= {64 * (26 + 8):,} bytes. A sliding layer holds at most 8 positions" in text
 
 
 # Growth.
