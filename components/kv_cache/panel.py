@@ -73,7 +73,9 @@ def notes(view: View, step: Stepped) -> list[Group]:
         first, last = (prefilled.first, prefilled.last) if prefilled else (0, step.kv_tokens - 1)
         fed = say.text("fed_prefill", first=first, last=last, count=last - first + 1, **chosen)
     elif (again := step.shapes["input_ids"][-1]) > 1:
-        fed = say.text("fed_again", last=step.position - 1, count=again, **chosen)
+        # What has left a window is computed, too, where those that stay saw it.
+        key = "fed_again" if again <= step.position else "fed_again_left"
+        fed = say.text(key, last=step.position - 1, count=again, **chosen)
     else:
         fed = say.text(
             "fed_token", fed=visible_bytes(before.token_bytes), at=before.position, kv_tokens=step.kv_tokens, **chosen

@@ -77,6 +77,29 @@ def test_the_measured_bytes_get_a_tick_only_where_the_formula_gives_the_same(vie
     assert texts(read(layers_table(view.facts, odd))["rows"])[-1][-1] == f"{odd.kv_bytes:,} ✗"
 
 
+# The steps.
+
+
+@pytest.mark.parametrize(
+    ("fed", "said"),
+    [
+        (1, "One token, "),
+        (20, "The 20 positions up to 23 once more"),
+        (60, "60 positions once more, in one forward, to"),
+    ],
+)
+def test_a_step_that_fed_more_than_one_token_says_so(fed, said):
+    facts = make_facts()
+    trace = make_trace()
+    steps = trace.steps(0)
+    rebuilt = dataclasses.replace(steps[3], shapes=make_shapes(fed, 24, facts))
+    view = make_view(
+        dataclasses.replace(trace, events=tuple(rebuilt if one is steps[3] else one for one in trace.events)),
+        position=24,
+    )
+    assert kv_cache.notes(view, rebuilt)[0].note.startswith(said)
+
+
 # The formula.
 
 
