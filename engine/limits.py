@@ -6,6 +6,9 @@ from engine.experiment import Experiment, ExperimentError
 from engine.facts import ModelFacts
 from engine.said import said
 
+#: Where nothing limits the positions.
+ENDLESS = sys.maxsize
+
 
 def check_id(token_id: int, facts: ModelFacts, path: str) -> None:
     """Raise `ExperimentError` for an id that the model has no row for."""
@@ -34,7 +37,7 @@ def context_limit(experiment: Experiment, facts: ModelFacts) -> int:
     """
     context = experiment.context
     if context.strategy == "sliding_window" and context.positions == "restart":
-        return sys.maxsize
+        return ENDLESS
     asked = context.max_tokens if context.strategy == "none" else None
     return facts.context if asked is None else min(asked, facts.context)
 

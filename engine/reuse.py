@@ -54,8 +54,8 @@ def reuse(former: Turn | None, rendered: Rendered, window: Window | None, prefix
 def _own(former: Turn | None, prompt_ids: Sequence[int], window: Window | None) -> Reuse:
     if former is None:
         return Reuse(None, 0, 0, None)
-    held = former.kv_tokens
     skipped, cached = _overlap(former, window)
+    held = former.kv_tokens
     common = kv_cache.common_prefix(cached, prompt_ids)
     parted = None
     if common < min(len(cached), len(prompt_ids)):

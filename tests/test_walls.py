@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[1]
 #: Of the engine: numpy, pydantic and YAML only.
 LIGHT = {
     *("answers", "claims", "claims_on_record", "dialogue", "exact_json", "experiment", "facts", "lesson_paths"),
-    *("lesson_text", "lessons", "link", "numerics", "plain_json", "playback", "probe_json", "questions", "record"),
-    *("record_check", "refusals", "said", "trace", "trace_check", "trace_json", "truncated", "typed_json", "values"),
-    "wording",
+    *("lesson_text", "lessons", "limits", "link", "numerics", "plain_json", "playback", "probe_json", "questions"),
+    *("record", "record_check", "refusals", "said", "trace", "trace_check", "trace_json", "truncated"),
+    *("typed_json", "values", "wording"),
 }
 SOURCES = sorted(
     path for folder in ("engine", "components", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")

@@ -1,11 +1,16 @@
 """What happened to the history of a turn, in sentences: the rule, the system prompt, the cache, the cost."""
 
 from components.copy import words
+from components.in_words import translated
 from components.panel import View
+from components.turns import matched
 from components.visible import running_text
 from components.widgets.token_strip import Chip, Group
+from engine.trace import Rendered, Trace
 from engine.truncated import Truncated
 from engine.values import Context
+
+_UNUSED = {"window_left": "cache_left", "window_before": "cache_before"}
 
 
 def notes(view: View) -> list[Group]:
@@ -15,25 +20,20 @@ def notes(view: View) -> list[Group]:
     context, truncated = trace.experiment.context, trace.truncated(view.cursor.turn)
     groups = [_note(say.text(f"rule:{context.strategy}"), _limit(view, context))]
     if truncated is not None:
-        groups += _told(truncated)
+        groups += _told(trace, view.rendered, truncated)
     if context.strategy == "sliding_window":
         groups.append(_note(say.text(f"positions:{context.positions}"), _window(view, truncated)))
     return groups
 
 
-def _told(truncated: Truncated) -> list[Group]:
+def _told(trace: Trace, rendered: Rendered, truncated: Truncated) -> list[Group]:
     say = words("context")
     numbers = {"before": truncated.before, "after": truncated.after, "limit": truncated.limit}
-    lost = truncated.cached - truncated.reused
-    cache = "cache_none" if not truncated.cached else "cache_lost" if not truncated.reused else "cache_part"
-    if truncated.reused and truncated.offset:
-        cache = "cache_window"
-    said = say.text(cache, cached=truncated.cached, reused=truncated.reused, lost=lost)
     cost = say.text("cost", computed=truncated.after - truncated.reused, reused=truncated.reused, after=truncated.after)
     groups = [
         _note(say.text("cut_title", gone=truncated.before - truncated.after), say.text("cut", **numbers)),
         _note(say.text("system_title"), say.text(f"system:{truncated.system}")),
-        _note(say.text("cache_title"), said),
+        _note(say.text("cache_title"), _cache(trace, rendered, truncated)),
         _note(say.text("cost_title", computed=truncated.computed), cost),
     ]
     summary = truncated.summary
@@ -45,6 +45,28 @@ def _told(truncated: Truncated) -> list[Group]:
     text = running_text(summary.text) or say.text("summary_empty")
     chip = Chip(text=text, position=-1, role="assistant")
     return [*groups, Group([chip], label=say.text("summary_title"), note=made + unread, as_text=True)]
+
+
+def _cache(trace: Trace, rendered: Rendered, truncated: Truncated) -> str:
+    """What became of the positions that the turn before left."""
+    say, cached = words("context"), truncated.cached
+    # What came from the cache of system prompts is none of them.
+    reused = truncated.reused if rendered.prefix is None else 0
+    if cached and not reused:
+        return _unused(trace, rendered, cached)
+    key = "cache_window" if truncated.offset else "cache_part" if reused < cached else "cache_whole"
+    return say.text(key if cached else "cache_none", cached=cached, reused=reused, lost=cached - reused)
+
+
+def _unused(trace: Trace, rendered: Rendered, cached: int) -> str:
+    """Why none of them could be used."""
+    say, found = words("context"), matched.select(trace, rendered.turn)
+    if rendered.refused is not None:
+        return say.text("cache_refused", cached=cached, reason=running_text(translated(rendered.refused)))
+    if rendered.parted is not None and rendered.parted.position == 0:
+        return say.text("cache_lost", cached=cached)
+    key = _UNUSED.get(found.kind, "cache_other") if found else "cache_other"
+    return say.text(key, cached=cached, left=abs(found.left) if found else 0)
 
 
 def _limit(view: View, context: Context) -> str:

@@ -97,19 +97,23 @@ def formula_table(facts: ModelFacts, step: Stepped) -> dict[str, Any]:
 def formula_text(facts: ModelFacts, step: Stepped) -> str:
     """The formula written out: "2 × 30 layers × 3 KV heads × 64 × 4 bytes = 46,080 bytes a position; …"."""
     say = words("kv_cache")
+    most = facts.sliding_window - 1 if "sliding" in facts.layer_kinds and facts.sliding_window else None
+    full, sliding = facts.layer_kinds.count("full"), facts.layer_kinds.count("sliding")
     text = say.text(
-        "formula",
-        layers=sum(kind in {"full", "sliding"} for kind in facts.layer_kinds),
+        "formula" if most is None or step.kv_tokens <= most else "formula_slid",
+        layers=full + sliding,
+        full=full,
+        sliding=sliding,
         kv_heads=facts.kv_heads,
         head_dim=facts.head_dim,
         itemsize=facts.itemsize,
         each=facts.kv_bytes_per_token,
+        one=kv_bytes_per_token(1, facts.kv_heads, facts.head_dim, facts.itemsize),
         tokens=step.kv_tokens,
+        held=most,
         total=facts.kv_bytes(step.kv_tokens),
     )
-    if "sliding" not in facts.layer_kinds or facts.sliding_window is None:
-        return text
-    return sentences(text, say.text("formula_sliding", held=facts.sliding_window - 1))
+    return text if most is None else sentences(text, say.text("formula_sliding", held=most))
 
 
 def models_table(view: View, step: Stepped) -> dict[str, Any]:

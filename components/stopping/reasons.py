@@ -13,6 +13,7 @@ from components.units import probability_text
 from components.visible import visible, visible_bytes
 from components.widgets import table
 from components.widgets.table import Cell, Column
+from engine.limits import ENDLESS, context_limit
 from engine.trace import Stepped, Stopped, StopReason
 
 
@@ -71,11 +72,15 @@ def reasons_table(view: View) -> dict[str, Any]:
 
 def _length(view: View, steps: Sequence[Stepped]) -> Reason:
     assert view.trace is not None and view.rendered is not None
-    experiment = view.trace.experiment
-    used = len(view.rendered.token_ids) + len(steps)
-    room = min(view.facts.context, experiment.context.max_tokens or view.facts.context)
+    experiment, truncated = view.trace.experiment, view.trace.truncated(view.cursor.turn)
+    told = truncated.offset if truncated else 0
+    room = context_limit(experiment, view.facts)
     text = words("stopping").text(
-        "length_now", count=len(steps), limit=experiment.stop.max_new_tokens, used=used, context=room
+        "length_endless" if room == ENDLESS else "length_now",
+        count=len(steps),
+        limit=experiment.stop.max_new_tokens,
+        used=told + len(view.rendered.token_ids) + len(steps),
+        context=room,
     )
     return Reason("length", "not_yet", text)
 

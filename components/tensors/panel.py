@@ -26,7 +26,10 @@ EDGE = 6
 
 @dataclass(frozen=True, eq=False)
 class Forward:
-    """One forward: f tokens fed at positions [first, last], of a context whose ids and bytes are known up to last."""
+    """One forward: f tokens fed at positions [first, last], of a context whose ids and bytes are known up to last.
+
+    `first` lies below 0 where a window's cache was built anew from what had left before this turn.
+    """
 
     step: int | None  # None for the prefill
     first: int
@@ -70,7 +73,9 @@ def render(view: View) -> list[Any]:
         inputs_value(forward, position, turn=view.cursor.turn),
         versus_value(prefilled, _decode_step(view)),
         count_value(rendered, view.nearest_step, gone=forward.gone),
-        *mask_values(forward.first, forward.data, forward.shapes["attention_mask"][-1], position, gone=forward.gone),
+        *mask_values(
+            max(0, forward.first), forward.data, forward.shapes["attention_mask"][-1], position, gone=forward.gone
+        ),
         *padding_values(view.results.get("padding"), view.facts),
     ]
 
@@ -108,9 +113,10 @@ def inputs_value(forward: Forward, position: int, *, turn: int) -> dict[str, Any
         Column(say.text("col_values"), mono=True),
         Column(say.text("col_meaning")),
     ]
-    at = position - forward.first
+    at, unknown = position - forward.first, max(0, -forward.first)
+    ids = elided([str(i) for i in forward.ids[max(0, forward.first) :]], at - unknown)
     values = {
-        "input_ids": elided([str(i) for i in forward.ids[forward.first :]], at),
+        "input_ids": f"[{say.text('gap', count=unknown)} {ids[1:]}" if unknown else ids,
         "attention_mask": _mask_values(forward),
         "position_ids": elided([str(p + forward.told) for p in range(forward.first, forward.last + 1)], at),
     }
@@ -225,5 +231,5 @@ def _line(view: View) -> tuple[str, str]:
         return "–", ""
     if forward.fed == 1:
         return shape_text(forward.shapes["input_ids"]), say.text("station", position=forward.last)
-    note = say.text("station_range", first=forward.first, last=forward.last)
+    note = say.text("station_range", first=max(0, forward.first), last=forward.last)
     return shape_text(forward.shapes["input_ids"]), note

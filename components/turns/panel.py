@@ -7,7 +7,7 @@ import gradio as gr
 from components.copy import words
 from components.heading import titled
 from components.panel import Controls, View
-from components.turns import cause, closing, ledger
+from components.turns import cause, closing, ledger, matched
 from components.turns.checks import cold_table, prefix_note, time_table
 from components.turns.tables import (
     SHOWN,
@@ -55,7 +55,7 @@ def render(view: View) -> list[Any]:
     first = max(0, trace.turns - SHOWN - 1)
     turns = range(first, trace.turns)
     rendered = [one for turn in turns if (one := trace.rendered(turn)) is not None]
-    found = [cause.select(trace, one.turn) for one in rendered]
+    found = [cause.select(trace, one.turn) or matched.select(trace, one.turn) for one in rendered]
     ends = [end for turn in turns if (end := closing.select(trace, turn)) is not None]
     cold = view.results.get("cold_turn")
     return [

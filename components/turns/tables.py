@@ -9,6 +9,7 @@ from components.in_words import translated
 from components.turns.cause import Difference
 from components.turns.closing import Closing
 from components.turns.ledger import TurnRow
+from components.turns.matched import Matched
 from components.visible import running_text, visible, visible_bytes
 from components.widgets import table
 from components.widgets.table import Cell, Column
@@ -53,17 +54,18 @@ def _turn_cells(row: TurnRow) -> list[Cell | str]:
 def _sum_text(rows: Sequence[TurnRow]) -> str:
     """The newest turn's sums written out, so that they can be checked at a glance."""
     say, row = words("turns"), rows[-1]
+    fed = row.context + row.answer - 1
     numbers = {
         "turn": row.turn + 1, "reused": row.reused, "computed": row.computed, "context": row.context,
         "cached": row.cached, "kept": row.cached - row.dropped, "dropped": row.dropped,
-        "answer": row.answer, "held": row.held, "all": sum(one.context for one in rows),
-        "all_computed": sum(one.computed for one in rows),
+        "answer": row.answer, "fed": fed, "gone": fed - (row.held or 0), "held": row.held,
+        "all": sum(one.context for one in rows), "all_computed": sum(one.computed for one in rows),
     }  # fmt: skip
     parts = [say.text("sum_refused" if row.refused else "sum_context", **numbers)]
     if row.turn and not row.refused:
         parts.append(say.text("sum_dropped", **numbers))
     if row.answer:
-        parts.append(say.text("sum_held", **numbers))
+        parts.append(say.text("sum_held" if row.held == fed else "sum_slid" if row.held else "sum_no_cache", **numbers))
     if len(rows) > 1:
         parts.append(say.text("sum_all", **numbers))
     return sentences(*parts)
@@ -102,8 +104,11 @@ def turns_figure(rows: Sequence[TurnRow]) -> Drawing:
     )
 
 
-def differences_table(rendered: Sequence[Rendered], found: Sequence[Difference | None]) -> dict[str, Any]:
-    """One row for each turn after the first: the pair that differs, the text around it, and the likely cause."""
+def differences_table(rendered: Sequence[Rendered], found: Sequence[Difference | Matched | None]) -> dict[str, Any]:
+    """One row for each turn after the first: the pair that differs, the text around it, and the likely cause.
+
+    Where no pair differs, `found` says what was taken over.
+    """
     say = words("turns")
     if len(rendered) < 2:
         return table.value([], [], caption=say.text("differences_empty"))
@@ -116,18 +121,16 @@ def differences_table(rendered: Sequence[Rendered], found: Sequence[Difference |
     ]
     pairs = list(zip(rendered, found, strict=True))[1:][-SHOWN:]
     cells = [_difference_cells(one, difference) for one, difference in pairs]
-    keys = [{"position": difference.position} if difference else {} for _, difference in pairs]
+    keys = [{"position": one.position} if isinstance(one, Difference) else {} for _, one in pairs]
     return table.value(columns, cells, caption=say.text("differences_caption"), key=keys)
 
 
-def _difference_cells(rendered: Rendered, difference: Difference | None) -> list[Cell | str]:
+def _difference_cells(rendered: Rendered, difference: Difference | Matched | None) -> list[Cell | str]:
     say = words("turns")
-    if difference is None:
-        return [str(rendered.turn + 1), "–", "–", "–", say.text(_whole(rendered))]
+    if not isinstance(difference, Difference):
+        return [str(rendered.turn + 1), "–", "–", "–", _matched_text(rendered, difference)]
     shared, old, new = (visible_bytes(data) for data in (difference.shared, difference.old, difference.new))
-    cause = say.text(f"cause_{difference.cause}")
-    if rendered.refused is not None:
-        cause = sentences(cause, say.text("refused", reason=running_text(translated(rendered.refused))))
+    cause = sentences(say.text(f"cause_{difference.cause}"), *_refusal(rendered))
     return [
         str(rendered.turn + 1),
         f"{difference.position:,}",
@@ -137,11 +140,19 @@ def _difference_cells(rendered: Rendered, difference: Difference | None) -> list
     ]
 
 
-def _whole(rendered: Rendered) -> str:
+def _matched_text(rendered: Rendered, matched: Matched | None) -> str:
     """Why there is no pair that differs."""
-    if rendered.cached == 0:
-        return "given_back"
-    return "all_reused" if rendered.dropped == 0 else "beginning"
+    if matched is None:
+        return "–"
+    numbers = {"cached": matched.cached, "reused": matched.reused, "left": abs(matched.left)}
+    return sentences(words("turns").text(f"match:{matched.kind}", **numbers), *_refusal(rendered))
+
+
+def _refusal(rendered: Rendered) -> list[str]:
+    """Why the cache could not be cut back, where that was so."""
+    if rendered.refused is None:
+        return []
+    return [words("turns").text("refused", reason=running_text(translated(rendered.refused)))]
 
 
 def closings_table(found: Sequence[Closing]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What the station Context shows, on traces made by hand."""
 
 import dataclasses
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +12,13 @@ from components.context import panel as context
 from components.context.compare import compare_value, ranges
 from components.context.history import history_value, select
 from components.context.ways import POLICIES, every_way
+from components.copy import DEFAULT, speak
 from components.panel import View
 from components.prompt import panel as prompt
 from components.tensors import panel as tensors
 from engine.conversation import Conversation
-from engine.trace import Trace
+from engine.said import said
+from engine.trace import Parted, PrefixLookup, Rendered, Trace
 from engine.truncated import Portion, Summary, Truncated
 from tests.components.handmade import PROMPT, make_rendered, make_shapes, make_step, make_trace, make_view
 from tests.components.reading import read, station
@@ -125,7 +128,6 @@ def test_the_sentences_hold_the_numbers_of_the_account() -> None:
     ("changes", "said"),
     [
         ({"cached": 0, "reused": 0}, "this is the first turn"),
-        ({"reused": 0}, "Lost: it held 25 positions"),
         ({"system": "none"}, "There is none."),
         ({"system": "cut"}, "A part of it is left"),
         ({"system": "dropped"}, "no longer knows what it was told"),
@@ -135,6 +137,37 @@ def test_the_sentences_hold_the_numbers_of_the_account() -> None:
 )
 def test_each_fate_has_its_words(changes: dict[str, Any], said: str) -> None:
     assert said in told(cut_view(**changes))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"parted": Parted(0, 5, 1)}, "Lost: it held 25 positions, and the new prompt differs from the first one on"),
+        (
+            {"parted": Parted(7, 5, 1), "refused": said("state_no_way_back", layer=2)},
+            "could not be cut back to what the new prompt shares with it: layer 2 keeps a running state",
+        ),
+        # Seven positions came from the cache of system prompts: none of them is of the turn before.
+        ({"parted": Parted(0, 5, 1), "reused": 7, "prefix": PrefixLookup(1, 7, 7, None)}, "Lost: it held 25"),
+    ],
+)
+def test_a_cache_of_which_nothing_is_used_has_its_reason(fields: dict[str, Any], words: str) -> None:
+    view = cut_view(reused=fields.get("reused", 0))
+    assert view.trace is not None
+    events = [replace(one, **fields) if isinstance(one, Rendered) else one for one in view.trace.events]
+    assert words in told(make_view(replace(view.trace, events=tuple(events))))
+
+
+def test_a_reason_is_told_in_the_page_s_language() -> None:
+    view = cut_view(reused=0)
+    assert view.trace is not None
+    refused = said("state_no_way_back", layer=2)
+    events = [replace(one, refused=refused) if isinstance(one, Rendered) else one for one in view.trace.events]
+    speak("zh")
+    try:
+        assert "第 2 层保存的是运行中的状态，无法退回" in told(make_view(replace(view.trace, events=tuple(events))))
+    finally:
+        speak(DEFAULT)
 
 
 def test_a_refused_prompt_is_called_refused() -> None:

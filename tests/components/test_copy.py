@@ -189,7 +189,7 @@ NEVER_ONE = {
     "context": {"context"},
     "embedding": {"hidden", "rows", "share", "scale", "rotated", "length", "count:positions"},
     "feed_forward": {"neurons"},
-    "kv_cache": {"head_dim", "each", "total"},
+    "kv_cache": {"head_dim", "each", "one", "total", "count:positions"},
     "layer": {"count:operations", "times", "group"},
     "model": {"group", "times", "tokens", "total", "numbers", "shape"},
     "record": {"size", "most"},

@@ -77,6 +77,29 @@ def test_the_measured_bytes_get_a_tick_only_where_the_formula_gives_the_same(vie
     assert texts(read(layers_table(view.facts, odd))["rows"])[-1][-1] == f"{odd.kv_bytes:,} ✗"
 
 
+# The steps.
+
+
+@pytest.mark.parametrize(
+    ("fed", "said"),
+    [
+        (1, "One token, "),
+        (20, "20 tokens in one forward, "),
+        (60, "60 tokens in one forward, "),
+    ],
+)
+def test_a_step_that_fed_more_than_one_token_says_so(fed, said):
+    facts = make_facts()
+    trace = make_trace()
+    steps = trace.steps(0)
+    rebuilt = dataclasses.replace(steps[3], shapes=make_shapes(fed, 24, facts))
+    view = make_view(
+        dataclasses.replace(trace, events=tuple(rebuilt if one is steps[3] else one for one in trace.events)),
+        position=24,
+    )
+    assert kv_cache.notes(view, rebuilt)[0].note.startswith(said)
+
+
 # The formula.
 
 
@@ -101,7 +124,10 @@ def test_both_precisions_are_priced_and_the_runs_own_is_measured(view):
 
 def test_a_sliding_model_says_where_it_stops_growing():
     facts = make_facts(layer_kinds=("full", "sliding"), sliding_window=9)
-    assert "at most 8 positions" in formula_text(facts, make_step(5, 21, 2, facts))
+    text = formula_text(facts, make_step(5, 21, 2, facts))
+    # 2 × 2 × 4 × 4 = 64; 26 positions in the full layer and 8 in the other.
+    assert "= 64 bytes a position in one layer; × (1 full layer × 26 positions + 1 sliding layer × 8 positions)" in text
+    assert f"= {64 * (26 + 8):,} bytes. A sliding layer holds at most 8 positions" in text
 
 
 # Growth.

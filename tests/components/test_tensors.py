@@ -3,11 +3,14 @@ import dataclasses
 import numpy as np
 import pytest
 
+from components.panel import Cursor, View
 from components.tensors import panel as tensors
 from components.tensors.causal_mask import MAX_SIDE, causal_mask, mask_values
 from components.tensors.panel import elided
+from engine.conversation import Conversation
 from tests.components.handmade import make_rendered, make_shapes, make_step, make_trace, make_view
 from tests.components.reading import read, station
+from tests.engine.callers import experiment
 
 
 def rows(value):
@@ -154,3 +157,22 @@ def test_the_recorded_second_turn_feeds_only_what_is_new(paris):
     assert {row[0]: row[1] for row in rows(versus)}["input_ids"] == f"(1, {len(rendered.token_ids) - rendered.reused})"
     assert rows(count)[-1][1] == rows(count)[-2][1].removeprefix("= ")
     assert "Decode step 11" in read(inputs)["caption"]
+
+
+def test_a_window_built_anew_from_what_left_before_the_turn_is_shown(llama):
+    said = ("the cat sat on the mat and then the dog", "one two", "three")
+    window = {"strategy": "sliding_window", "max_tokens": 40}
+    fields = {"follow_ups": ["ok", "and"], "stop": {"max_new_tokens": 30}, "tools": [], "context": window}
+    talking = Conversation(llama, experiment(said, **fields))
+    while len(talking.trace.steps(2)) < 2:
+        talking.advance()
+    talking.release()
+    talking.advance()
+    view = View(talking.trace.facts, talking.trace, Cursor(turn=2))
+    fed, known = view.steps[-1].shapes["input_ids"][-1], view.steps[-1].position
+    assert fed > known
+    inputs = read(tensors.render(view)[0])
+    ids, positions = (row[2] for row in inputs["rows"] if row[0] in ("input_ids", "position_ids"))
+    assert ids.startswith(f"[… {fed - known} more … {view.rendered.token_ids[0]} ")
+    assert positions.startswith("[0 1 2 ")
+    assert f"all {fed} tokens were fed once more" in inputs["caption"]

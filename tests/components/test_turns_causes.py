@@ -188,4 +188,8 @@ def test_a_cache_that_was_given_back_or_could_not_be_cut_says_so() -> None:
         return str(read(turns.render(view)[2])["rows"][0][-1])
 
     assert "given back" in shown(cached=0, reused=0, parted=None)
+    context = len(rendered.token_ids)
+    assert "is the beginning of what was cached" in shown(cached=context, reused=context - 1, parted=None)
+    same = shown(cached=context, reused=0, parted=None, refused="layer 0 has no way back")
+    assert same.endswith("is the beginning of what was cached. Nothing could be kept: layer 0 has no way back.")
     assert "Nothing could be kept: layer 0 has no way back." in shown(reused=0, refused="layer 0 has no way back")

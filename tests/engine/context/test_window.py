@@ -170,6 +170,27 @@ def test_a_cache_given_back_at_any_time_changes_no_token(positions: str, size: i
         assert ids(released.trace) == ids(kept)
 
 
+def test_a_cache_that_was_built_anew_to_be_used_counts_as_cached() -> None:
+    said = [
+        {"turn": 0, "step": step, "token_id": one}
+        for step, one in enumerate([*tiny("llama").tokenizer.encode("the cat sat"), 2])
+    ]
+
+    def second(*, release: bool) -> Rendered:
+        talking = talk(forced=said, stop={"max_new_tokens": 9})
+        finish(talking)
+        if release:
+            talking.release()
+        talking.say("it")
+        rendered = finish(talking).rendered(1)
+        assert rendered is not None
+        return rendered
+
+    kept, released = second(release=False), second(release=True)
+    assert 0 < kept.reused <= kept.cached
+    assert (released.reused, released.cached, released.dropped) == (kept.reused, kept.cached, kept.dropped)
+
+
 @pytest.mark.parametrize("positions", ["go_on", "restart"])
 def test_going_back_and_on_again_gives_the_same(positions: str) -> None:
     straight = finish(talk(positions=positions, follow_ups=["the mat"], stop={"max_new_tokens": 9}))
