@@ -47,7 +47,9 @@ def select(view: View) -> list[Check]:
 def _window(view: View) -> int | None:
     """Tokens that a sliding window holds; None where nothing leaves the cache."""
     context = view.trace.experiment.context if view.trace else None
-    return context.max_tokens if context and context.strategy == "sliding_window" else None
+    if context is None or context.strategy != "sliding_window":
+        return None
+    return min(context.max_tokens or view.facts.context, view.facts.context)
 
 
 def _step_checks(step: Stepped, facts: ModelFacts, window: int | None) -> Iterator[Check]:

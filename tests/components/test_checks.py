@@ -135,3 +135,19 @@ def test_every_step_of_the_recorded_run_passes(paris, turn):
         found = checks.select(make_view(paris, turn=turn, position=recorded.position))
         assert len(found) == 5
         assert {check.ok for check in found} == {True}
+
+
+def test_a_window_is_no_larger_than_the_model_s_context():
+    made = make_trace()
+    context = made.experiment.context.model_copy(update={"strategy": "sliding_window", "max_tokens": 1_000})
+    slid = made.experiment.model_copy(update={"context": context})
+    facts = make_facts(context=20)
+    full = step(kv_tokens=20, kv_bytes=facts.kv_bytes(20))
+    events = tuple(full if one is made.steps(0)[3] else one for one in made.events)
+    trace = dataclasses.replace(made, experiment=slid, facts=facts, events=events)
+    view = dataclasses.replace(make_view(trace, position=24), facts=facts)
+    assert view.step == full
+    positions = checks.positions_check(full, 20)
+    assert positions in checks.select(view)
+    assert positions.ok is True
+    assert checks.positions_check(full, 1_000).ok is False
