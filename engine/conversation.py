@@ -16,6 +16,7 @@ from engine.prefix_registry import VisitorPrefixes
 from engine.reuse import reuse
 from engine.said import Sentence, said
 from engine.tools.registry import tools_named
+from engine.tools.rounds import would_call
 from engine.tools.runner import run_calls
 from engine.tools.tool import Setting
 from engine.trace import Event, Rendered, Stepped, Stopped, ToolCalled, Trace
@@ -153,7 +154,7 @@ class Conversation:
         """Add a user turn, which the next `advance` begins. Raises `ExperimentError` before the last one has stopped.
 
         A turn that was cancelled first ends with a forced end-of-sequence token, so that the experiment alone gives
-        the same trace.
+        the same trace. Calls that it holds are run, and the turn that would read their results ends at once.
         """
         if not self.finished:
             raise ExperimentError("follow_ups", said("turn_not_ended"))
@@ -164,10 +165,9 @@ class Conversation:
         if cancelled and (not self.loaded.facts.eos_ids or self.experiment.mistake == "eos_not_watched"):
             raise ExperimentError("follow_ups", said("cancelled_needs_eos"))
         self._change(follow_ups=[*self.experiment.follow_ups, text])
-        if cancelled and calling:  # the turn that would read the results ends at once
-            ending = Forced(turn=self._index + 1, step=0, token_id=self.loaded.facts.eos_ids[0])
-            self._change(forced=[item.model_dump() for item in (*self.experiment.forced, ending)])
-        elif cancelled:
+        if cancelled and (calling or would_call(self.trace, self._index)):
+            self._force_nothing_after_calls()
+        if cancelled and not calling:
             self.force(len(self.turn.answer), self.loaded.facts.eos_ids[0])
 
     def cancel(self, **evidence: object) -> None:
@@ -279,6 +279,13 @@ class Conversation:
         while self.trace.events[-1].turn > self._index:
             self._drop_last_event()
         return True
+
+    def _force_nothing_after_calls(self) -> None:
+        """Let the turn that would read the results of the current one's calls end at once."""
+        reading = self._index + 1
+        kept = [item for item in self.experiment.forced if item.turn != reading]
+        kept.append(Forced(turn=reading, step=0, token_id=self.loaded.facts.eos_ids[0]))
+        self._change(forced=[item.model_dump() for item in kept])
 
     def _drop_last_event(self) -> None:
         self.trace = replace(self.trace, events=self.trace.events[:-1])

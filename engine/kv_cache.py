@@ -65,17 +65,21 @@ def first_shapes(cache: Cache) -> dict[str, Shape]:
     return {}
 
 
-def reason_against_cut(cache: Cache, count: int) -> Said | None:
-    """Why the cache cannot go back to its first `count` positions; None when it can."""
-    if not 0 <= count <= tokens(cache):
-        return said("cache_holds", held=tokens(cache), count=count)
-    if count == tokens(cache):
+def reason_against_cut(cache: Cache, count: int, *, held: int | None = None) -> Said | None:
+    """Why the cache cannot go back to its first `count` positions; None when it can.
+
+    With `held`, one of the same layers that had taken in so many.
+    """
+    held = tokens(cache) if held is None else held
+    if not 0 <= count <= held:
+        return said("cache_holds", held=held, count=count)
+    if count == held:
         return None
     for index, layer in enumerate(cache.layers):
         if layer_kind(layer) == "stateful":
             return said("state_no_way_back", layer=index)
         window = _window(layer)
-        if window is not None and tokens(cache) >= window:
+        if window is not None and held >= window:
             return said("window_dropped", layer=index, window=window)
     return None
 

@@ -6,11 +6,10 @@ from itertools import groupby
 
 import numpy as np
 
-from engine import kv_cache
 from engine.context.choose import Unit, first_that_fits, ways
 from engine.context.kept import History
 from engine.context.summary import SUMMARY_TOKENS
-from engine.context.window import Window, size_of
+from engine.context.window import Window, check_slides, size_of
 from engine.experiment import ExperimentError
 from engine.history import render_turn
 from engine.model import LoadedModel
@@ -87,9 +86,7 @@ def _drop(loaded: LoadedModel, trace: Trace, whole: Rendered, strategy: Strategy
 def _slide(loaded: LoadedModel, whole: Rendered, size: int, *, restart: bool) -> Fed:
     """The newest `size` tokens of a history. Raises `ExperimentError` where the cache cannot let its oldest go."""
     if not restart:
-        reason = kv_cache.reason_against_evicting(kv_cache.new_cache(loaded.model.config))
-        if reason is not None:
-            raise ExperimentError("context.positions", said("cannot_slide", reason=reason))
+        check_slides(loaded.model.config)
     cut = max(0, len(whole.token_ids) - size)
     window = Window(size, restart, tuple(whole.token_ids[:cut].tolist()))
     if not cut:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.context.choose import Unit, system_head
+from engine.context.choose import Unit, first_that_fits, system_head
 from engine.context.summary import REQUEST, SUMMARY_TOKENS, greedy_ids, pair, text_of
 from engine.dialogue import messages_of
 from engine.experiment import ExperimentError, Message
@@ -42,7 +42,8 @@ class History:
         What is too old to fit into that prompt goes unread. A summary that renders longer than it was made gives up
         its last tokens.
         """
-        dropped = [index for index in range(len(self.messages)) if index not in set(kept)]
+        stays = set(kept)
+        dropped = [index for index in range(len(self.messages)) if index not in stays]
         prompt, unread = self._prompt(dropped, most)
         ids = greedy_ids(self.loaded, prompt, SUMMARY_TOKENS)
         shown = len(ids)
@@ -54,13 +55,25 @@ class History:
     def _prompt(self, dropped: Sequence[int], most: int) -> tuple[list[int], tuple[int, ...]]:
         """The ids that ask for a summary of the newest of the dropped messages that fit, and the messages that do not.
 
-        Messages are left out as the oldest, up to the next of the user's.
+        Messages are left out as the oldest, up to the next of the user's; how many is found by halving, since each try
+        renders all that is left.
         """
-        system, asked = self.messages[: self.head], [Message(role="user", content=REQUEST)]
         starts = [0, *(at for at in range(1, len(dropped)) if self.messages[dropped[at]].role == "user"), len(dropped)]
-        for at in starts:
-            read = [self.messages[index] for index in dropped[at:]]
-            ids = render_turn(self.loaded, self.trace, self.turn, [*system, *read, *asked]).token_ids.tolist()
-            if len(ids) <= most:
-                return ids, tuple(dropped[:at])
-        raise ExperimentError("context.strategy", said("summary_too_long", tokens=len(ids), most=most))
+        asked: dict[Unit, list[int]] = {}
+
+        def tokens(read: Unit) -> int:
+            asked[read] = asked.get(read) or self._asking(read)
+            return len(asked[read])
+
+        reads = [tuple(dropped[at:]) for at in starts]
+        found = first_that_fits(reads, tokens, most)
+        if found is None:
+            raise ExperimentError("context.strategy", said("summary_too_long", tokens=tokens(reads[-1]), most=most))
+        return asked[reads[found]], tuple(dropped[: starts[found]])
+
+    def _asking(self, read: Unit) -> list[int]:
+        """The ids that ask for a summary of these messages."""
+        chosen = [*self.messages[: self.head], *(self.messages[index] for index in read)]
+        asking = [*chosen, Message(role="user", content=REQUEST)]
+        ids: list[int] = render_turn(self.loaded, self.trace, self.turn, asking).token_ids.tolist()
+        return ids

@@ -8,12 +8,13 @@ left still carries what it saw. With positions starting again, everything that s
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from transformers import Cache
+from transformers import Cache, PretrainedConfig
 
 from engine import kv_cache
-from engine.experiment import Experiment
+from engine.experiment import Experiment, ExperimentError
 from engine.facts import ModelFacts
 from engine.model import LoadedModel
+from engine.said import said
 from engine.stages.inputs import Inputs, make_inputs, make_windowed_inputs
 from engine.trace import Trace
 
@@ -64,6 +65,13 @@ class Feed:
 def size_of(experiment: Experiment, facts: ModelFacts) -> int:
     """Tokens that the window holds."""
     return min(experiment.context.max_tokens or facts.context, facts.context)
+
+
+def check_slides(config: PretrainedConfig) -> None:
+    """Raise `ExperimentError` where a model's cache cannot let its oldest positions go while the others stay."""
+    reason = kv_cache.reason_against_evicting(kv_cache.new_cache(config))
+    if reason is not None:
+        raise ExperimentError("context.positions", said("cannot_slide", reason=reason))
 
 
 def rows_of(trace: Trace, turn: int) -> list[int]:

@@ -6,13 +6,13 @@ from typing import Literal
 
 import torch
 
-from engine import kv_cache
 from engine.answers.policy import Policy
 from engine.context.fit import Fed, fit
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.limits import check_prompt
 from engine.new_turn import new_turn
+from engine.probes.spared import spared
 from engine.reuse import Reuse
 from engine.said import said
 from engine.trace import Stepped, Stopped, Trace
@@ -58,12 +58,11 @@ def policy(
         if fed.refusal is not None:
             raise fed.refusal
         answer = _answer(conversation, earlier, fed)
+        reused = spared(conversation, turn, fed)
     except ExperimentError as error:
         return Policy(turn, strategy, positions, limit, error.message, before=whole)
     found = Policy(turn, strategy, positions, limit, None, before=whole, after=len(fed.rendered.token_ids))
-    own = trace.experiment.context
-    same = strategy == own.strategy and (strategy != "sliding_window" or positions == own.positions)
-    found = _told(found, fed, rendered.reused if same else _reused(trace, turn, fed))
+    found = _told(found, fed, reused)
     steps, stopped = answer
     return replace(
         found,
@@ -130,16 +129,3 @@ def _answer(conversation: Conversation, trace: Trace, fed: Fed) -> tuple[list[St
             elif isinstance(event, Stopped):
                 stopped = event
     return steps, stopped
-
-
-def _reused(trace: Trace, turn: int, fed: Fed) -> int:
-    """Positions of the prompt that the cache held when the turn began, by the ids that the turn before had fed."""
-    before, cut = (trace.rendered(turn - 1), trace.truncated(turn - 1)) if turn else (None, None)
-    if before is None or (cut is not None and cut.offset):
-        return 0  # nothing was held, or at other positions
-    held = [*before.token_ids.tolist(), *(step.token_id for step in trace.steps(turn - 1))][:-1]
-    prompt = fed.rendered.token_ids.tolist()
-    offset = fed.window.offset if fed.window else 0
-    if fed.window is not None and offset and tuple(held[:offset]) != fed.window.before:
-        return 0  # what stays would stand at other positions
-    return min(kv_cache.common_prefix(held[offset:], prompt), len(prompt) - 1)

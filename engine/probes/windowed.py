@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from transformers import Cache
 
 from engine import kv_cache
-from engine.context.window import Window, feed, size_of
+from engine.context.window import Window, check_slides, feed, size_of
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.history import render_turn
@@ -72,9 +72,11 @@ def once_in_window(
     """The forward of the newest of `ids` in a window that has moved.
 
     From the run's cache where that still holds all the position saw; else what it saw is computed first, each position
-    under its own window.
+    under its own window. Raises `ExperimentError` for a turn that was refused since its oldest tokens cannot leave.
     """
     loaded = conversation.loaded
+    if not window.restart:
+        check_slides(loaded.model.config)
     if window.restart or not cached:
         fed = feed(window, ids, prompt, None, 0, loaded)
         return Once(fed.cache, fed.inputs, reused=0, fed=fed.inputs.input_ids.shape[-1])

@@ -1,4 +1,4 @@
-"""A calculator whose every step has a bound: no whole number over 1,025 bits is ever begun, not even on the way."""
+"""A calculator whose every step has a bound: no whole number over 1,025 bits is ever begun, none over 1,024 given."""
 
 import ast
 import math
@@ -12,7 +12,9 @@ from engine.tools.tool import Setting, Tool, ToolError, schema
 
 MAX_CHARACTERS = 200
 MAX_BITS = 1_024
+_TOO_LONG = f"a number on the way to the result would have more than {MAX_BITS:,} bits"
 _BITS_A_DIGIT = math.log2(10)
+_HUGE = 1e300  # an exponent that multiplies without overflow, and yet too large for any base but 0 and 1
 
 #: Signs that people and models write for those of Python.
 _SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "^": "**"})
@@ -22,20 +24,31 @@ Number = int | float
 
 def _bits(number: Number) -> float:
     """How many bits the whole part takes; a float takes its exponent."""
-    return number.bit_length() if isinstance(number, int) else max(0, math.frexp(number)[1])
+    if isinstance(number, int):
+        return number.bit_length()
+    return max(0, math.frexp(number)[1]) if _finite(number) else math.inf
+
+
+def _finite(number: Number) -> bool:
+    return isinstance(number, int) or math.isfinite(number)  # the largest whole numbers are beyond every float
 
 
 def _checked(work: Callable[..., Any], bits: Callable[..., float]) -> Callable[..., Number]:
-    """`work` on plain numbers only, and only where a bound on the result's size says that it is small."""
+    """`work` on plain numbers only, and only where a bound on the result's size says that it is small.
+
+    The bound may be one bit too many, so that what it lets by is looked at once more.
+    """
 
     def run(*numbers: Any) -> Number:
         if not all(type(number) in (int, float) for number in numbers):
             raise ToolError("only plain numbers can be calculated with")
-        if bits(*numbers) > MAX_BITS:
-            raise ToolError(f"a number on the way to the result would have more than {MAX_BITS:,} bits")
+        if bits(*numbers) > MAX_BITS + 1:
+            raise ToolError(_TOO_LONG)
         result = work(*numbers)
         if type(result) not in (int, float):
             raise ToolError("the result is no real number")
+        if _bits(result) > MAX_BITS:
+            raise ToolError(_TOO_LONG)
         return result  # type: ignore[no-any-return]  # its type was just looked at
 
     return run
@@ -47,7 +60,26 @@ def _most(*numbers: Number) -> float:
 
 def _rounded(*numbers: Number) -> float:
     """Rounding a whole number to a place before the point makes that power of ten first."""
-    return max(_most(*numbers), *(_BITS_A_DIGIT * abs(digits) for digits in numbers[1:]), 0)
+    return max(_most(*numbers), *(_BITS_A_DIGIT * -digits for digits in numbers[1:]), 0)
+
+
+def _bits_of_power(base: Number, exponent: Number) -> float:
+    """At most a bit less than the power's whole part takes; 0 and less where that is no more than 1."""
+    if not _finite(base) or not _finite(exponent):
+        return math.inf
+    if abs(base) in (0, 1):
+        return 0
+    return math.log2(abs(base)) * max(-_HUGE, min(exponent, _HUGE))
+
+
+def _power(base: Number, exponent: Number) -> Any:
+    try:
+        result = operator.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+    if result == 0 and base != 0:
+        raise ToolError("a number on the way to the result would be too close to 0")
+    return result
 
 
 _OPERATORS = {
@@ -57,7 +89,7 @@ _OPERATORS = {
     ast.Div: _checked(operator.truediv, _most),
     ast.FloorDiv: _checked(operator.floordiv, _most),
     ast.Mod: _checked(operator.mod, _most),
-    ast.Pow: _checked(operator.pow, lambda base, exponent: max(1.0, _bits(base)) * abs(exponent)),
+    ast.Pow: _checked(_power, _bits_of_power),
     ast.UAdd: _checked(operator.pos, _most),
     ast.USub: _checked(operator.neg, _most),
 }
@@ -105,7 +137,7 @@ def calculate(expression: str) -> Number:
         raise ToolError(f"not an expression of arithmetic: {str(error).partition('(')[0].strip()}") from None
     except (OverflowError, TypeError, ValueError) as error:
         raise ToolError(f"cannot be calculated: {error}") from None
-    if type(value) not in (int, float) or not math.isfinite(value):
+    if type(value) not in (int, float) or not _finite(value):
         raise ToolError("the result is no finite number")
     return value  # type: ignore[no-any-return]  # its type was just looked at
 

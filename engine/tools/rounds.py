@@ -46,6 +46,13 @@ def round_of(trace: Trace, turn: int) -> Round | None:
     return Round(rounds_before(trace, turn)) if watched(trace.experiment) else None
 
 
+def would_call(trace: Trace, turn: int) -> bool:
+    """True where the answer so far holds calls that are run if it ends here."""
+    calls = round_of(trace, turn)
+    ending = calls.ending(trace.answer(turn), {"eos": {}}) if calls else None
+    return ending is not None and ending[0] == "tool_call"
+
+
 def watched(experiment: Experiment) -> bool:
     """True where calls in an answer are run."""
     return bool(experiment.tools) and experiment.tool_choice != "none"

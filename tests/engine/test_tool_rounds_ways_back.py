@@ -1,6 +1,7 @@
 """Turns that call tools, stopped, taken back and gone on with in the midst of a round."""
 
 import weakref
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from engine.dialogue import messages_of
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
 from engine.probes.cold_turn import cold_turn
+from engine.tools.rounds import MAX_ROUNDS
 from engine.trace import Rendered, ToolCalled
 from tests.engine import conversations
 from tests.engine.callers import EOS, SUM, caller, experiment, reasons, results, run
@@ -49,6 +51,54 @@ def test_after_a_cancelled_round_a_message_may_be_sent(llama: LoadedModel, at: s
     assert [one.role for one in messages_of(trace, 2)] == ["user", "assistant", "tool", "assistant", "user"]
     assert trace.answer(1) == ""
     assert told(trace.events) == told(finish(Conversation(llama, trace.experiment)).events)
+
+
+@pytest.mark.parametrize("after", ["", " ", "\n<tool", " so it is"])
+def test_a_message_after_a_call_that_was_stopped_before_its_end_is_answered_next(
+    llama: LoadedModel, after: str
+) -> None:
+    asked = experiment([SUM + after, "5"], end=False, stop={"max_new_tokens": 120})
+    conversation = Conversation(llama, asked)
+    while conversation.trace.stopped(0) is None and len(conversation.trace.steps(0)) < len(
+        tiny_tokenizer().encode(SUM + after, add_special_tokens=False)
+    ):
+        conversation.advance()
+    assert SUM in conversation.trace.answer(0)
+    conversation.cancel()
+    conversation.say("Never mind.")
+    trace = finish(conversation)
+    assert reasons(trace)[:2] == ["tool_call", "eos"]
+    assert results(trace)[0] == "2+3 = 5"
+    assert trace.answer(1) == ""
+    assert [one.role for one in messages_of(trace, 2)] == ["user", "assistant", "tool", "assistant", "user"]
+    assert messages_of(trace, 2)[-1].content == "Never mind."
+    assert told(trace.events) == told(finish(Conversation(llama, trace.experiment)).events)
+
+
+@pytest.mark.parametrize("fields", [{"tool_choice": "none"}, {"tools": []}])
+def test_a_call_that_nobody_runs_is_text_when_it_is_stopped(llama: LoadedModel, fields: dict[str, Any]) -> None:
+    conversation = Conversation(llama, experiment([SUM], end=False, **fields))
+    while conversation.trace.answer(0) != SUM:
+        conversation.advance()
+    conversation.cancel()
+    conversation.say("Never mind.")
+    assert [(item.turn, item.step) for item in conversation.experiment.forced if item.token_id == EOS] == [
+        (0, len(conversation.trace.steps(0)))
+    ]
+    finish(conversation)
+    assert messages_of(conversation.trace, 1)[-1].content == "Never mind."
+
+
+def test_after_the_last_round_a_stopped_call_leaves_the_answer_to_the_message_alone(llama: LoadedModel) -> None:
+    conversation = Conversation(llama, experiment([*[SUM] * MAX_ROUNDS, SUM]))
+    while conversation.trace.answer(MAX_ROUNDS) != SUM:
+        conversation.advance()
+    conversation.cancel()
+    conversation.say("Never mind.")
+    trace = finish(conversation)
+    assert reasons(trace)[MAX_ROUNDS] == "tool_limit"
+    assert trace.steps(MAX_ROUNDS + 1)
+    assert not trace.steps(MAX_ROUNDS + 1)[0].forced
 
 
 def test_a_message_waits_for_the_round_to_end(llama: LoadedModel) -> None:

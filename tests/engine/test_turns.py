@@ -239,6 +239,43 @@ def test_a_cache_that_cannot_be_cut_back_leaves_the_time_as_it_was() -> None:
     assert (found.again, found.reused, found.warm_seconds) == (False, rendered.reused, prefilled.seconds)
 
 
+def test_a_branch_is_compared_with_its_prefill_made_again(architecture: LoadedModel) -> None:
+    talk = random_chat(architecture, 7, turns=3)
+    branch = Conversation.resumed(architecture, talk.trace)
+    first, found = cold_turn(talk), cold_turn(branch)
+    assert branch.turn is not None
+    assert branch.turn.cache is None
+    assert found.again
+    assert 0 < found.reused == first.reused < found.positions
+    assert found.ours == found.cold == first.ours
+    assert found.max_difference < TOLERANCE
+    assert found.warm_seconds > 0
+    branch.back()
+    finish(branch)
+    assert cold_turn(branch).cold == first.ours
+
+
+def test_a_branch_whose_first_turn_reused_nothing_is_its_own_cold_turn(llama: LoadedModel) -> None:
+    talk = Conversation(llama, experiment())
+    trace = finish(talk)
+    found = cold_turn(Conversation.resumed(llama, trace))
+    prefilled = trace.prefilled(0)
+    assert prefilled is not None
+    assert (found.reused, found.again, found.warm_seconds) == (0, False, prefilled.seconds)
+    assert (found.max_difference, found.first_difference) == (0.0, None)
+
+
+@pytest.mark.parametrize("positions", ["go_on", "restart"])
+def test_a_branch_in_a_window_is_compared_too(llama: LoadedModel, positions: str) -> None:
+    context = {"strategy": "sliding_window", "max_tokens": 30, "positions": positions}
+    talk = Conversation(llama, experiment(context=context, follow_ups=["and the dog"]))
+    finish(talk)
+    first, found = (cold_turn(one) for one in (talk, Conversation.resumed(llama, talk.trace)))
+    assert found.ours == first.ours
+    assert found.cold == first.cold
+    assert abs(found.max_difference - first.max_difference) < TOLERANCE
+
+
 def test_the_cold_turn_names_the_step_at_which_a_broken_cache_shows(llama: LoadedModel) -> None:
     talk = Conversation(llama, experiment(follow_ups=["and the dog"], sampling={"do_sample": False}))
     while talk.trace.stopped(0) is None:

@@ -1,16 +1,41 @@
 """The model sums up what is dropped: greedily, the same each time, and what it costs is told."""
 
+import random
+from collections.abc import Callable
+
 import pytest
 import torch
 
+from engine.context import kept
 from engine.context.fit import fit
+from engine.context.kept import History
 from engine.context.summary import REQUEST, SUMMARY_TOKENS, greedy_ids, pair
+from engine.experiment import ExperimentError, Message
+from engine.history import render_turn
 from engine.model import LoadedModel
-from engine.trace import Trace
+from engine.trace import Rendered, Trace
 from engine.truncated import Summary
-from tests.engine.context.chats import CHAT, cut, run, tokens
+from tests.engine.context.chats import CHAT, SYSTEM, cut, run, said, tokens
 from tests.engine.conversations import experiment, ids
 from tests.engine.models import tiny
+
+
+def history(messages: list[dict[str, str]]) -> History:
+    loaded = tiny("llama")
+    return History(loaded, Trace(experiment(messages=messages), loaded.facts, {}), 0)
+
+
+def tried_one_by_one(whole: History, dropped: list[int], most: int) -> tuple[list[int], tuple[int, ...]] | int:
+    """The choice by its definition: ever fewer messages until they fit; the tokens of none where none do."""
+    starts = [0, *(at for at in range(1, len(dropped)) if whole.messages[dropped[at]].role == "user"), len(dropped)]
+    system, request = whole.messages[: whole.head], pair("")[:1]
+    for at in starts:
+        read = [whole.messages[index] for index in dropped[at:]]
+        found = render_turn(whole.loaded, whole.trace, 0, [*system, *read, *request]).token_ids.tolist()
+        if len(found) <= most:
+            return found, tuple(dropped[:at])
+    return len(found)
+
 
 ASK = [message.model_dump() for message in pair("")]
 
@@ -105,3 +130,43 @@ def test_no_room_for_it_is_an_error_with_both_numbers() -> None:
     evidence = run("summary", least - 1, messages=LONG).events[-1].evidence  # type: ignore[union-attr]
     assert f"take {least} tokens" in evidence["message"]
     assert f"holds {least - 1}" in evidence["message"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_goes_unread_is_what_one_try_after_the_other_would_leave_out(seed: int) -> None:
+    chance = random.Random(seed)
+    chat = [SYSTEM] * chance.randrange(3)
+    for _ in range(chance.randrange(1, 9)):
+        roles = ["user", *["assistant"] * chance.randrange(3)]
+        chat += [{"role": role, "content": "the cat " * chance.randrange(6)} for role in roles]
+    whole = history([*chat, {"role": "user", "content": "one"}])
+    dropped = list(range(whole.head, whole.head + chance.randrange(1, len(whole.messages) - whole.head + 1)))
+    most = chance.randrange(20, 40 + tokens(chat))
+    expected = tried_one_by_one(whole, dropped, most)
+    if isinstance(expected, int):
+        with pytest.raises(ExperimentError, match=f"takes {expected} tokens"):
+            whole._prompt(dropped, most)
+    else:
+        assert whole._prompt(dropped, most) == expected
+
+
+def test_a_long_history_is_rendered_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    renders = counted(monkeypatch)
+    whole = history(said(*(text for _ in range(499) for text in ("u one", "a two")), "u three"))
+    prompt, unread = whole._prompt(range(998), 450)
+    assert 420 < len(prompt) <= 450
+    assert 900 < len(unread) < 998
+    assert len(renders) <= 10  # 500 ways to begin
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many messages each render has from now on."""
+    renders: list[int] = []
+    work: Callable[..., Rendered] = kept.render_turn
+
+    def counting(loaded: LoadedModel, trace: Trace, turn: int, messages: list[Message]) -> Rendered:
+        renders.append(len(messages))
+        return work(loaded, trace, turn, messages)
+
+    monkeypatch.setattr(kept, "render_turn", counting)
+    return renders

@@ -14,6 +14,7 @@ from engine.experiment import ExperimentError
 from engine.given_trace import replayed
 from engine.model import LoadedModel
 from engine.probes.attention import attention
+from engine.probes.distribution import distribution
 from engine.probes.inside import inside
 from engine.probes.layer import layer
 from engine.probes.lens_map import lens_map
@@ -138,6 +139,23 @@ def test_a_model_whose_cache_cannot_let_its_oldest_go_says_why() -> None:
         assert why in stopped.evidence["message"]
         assert "'restart'" in stopped.evidence["message"]
         assert stopped.evidence["field"] == "context.positions"
+
+
+@pytest.mark.parametrize("model", ["sliding", "mixed"])
+def test_a_turn_that_was_refused_for_it_is_refused_to_a_probe_in_the_same_words(model: str) -> None:
+    context = {"strategy": "sliding_window", "max_tokens": 30}
+    conversation = Conversation(tiny(model), experiment(messages=CHAT, context=context))
+    stopped = finish(conversation).stopped(0)
+    assert stopped is not None
+    asked = (
+        lambda: uncached(conversation, step=0),
+        lambda: distribution(conversation, turn=0, step=0),
+        lambda: attention(conversation, turn=0, position=35),
+    )
+    for ask in asked:
+        with pytest.raises(ExperimentError) as refused:
+            ask()
+        assert refused.value.message == stopped.evidence["message"]
 
 
 def test_positions_that_go_on_end_where_the_model_ends() -> None:

@@ -1,12 +1,18 @@
 """Strategies side by side: each row is the run that has that strategy, as far as its answer goes."""
 
+import copy
+from dataclasses import replace
+
 import pytest
 
+from engine.context.window import Window
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.given_trace import replayed
+from engine.probes import policy as policies
 from engine.probes.policy import ANSWER_TOKENS, COMPUTED, policy
-from tests.engine.callers import caller
+from engine.values import Context
+from tests.engine.callers import EOS, caller
 from tests.engine.context.chats import CHAT, cut, run
 from tests.engine.conversations import experiment, finish
 from tests.engine.models import tiny
@@ -150,3 +156,82 @@ def test_a_row_is_forced_to_call_where_the_run_is() -> None:
         conversation.advance()
     found = policy(conversation, strategy="none")
     assert found.token_ids == tuple(step.token_id for step in conversation.trace.steps(0))
+
+
+LONG = "the cat sat on the mat and then the dog sat there too; one two three four five six seven eight nine ten"
+
+#: Of the run that the rows are asked of: its model, its context, and the answer that it is made to give.
+STATES = [
+    ("llama", {}, "one two"),
+    ("llama", {"strategy": "keep_system", "max_tokens": 90}, "one two"),
+    ("llama", {"strategy": "sliding_window", "max_tokens": 40}, LONG),
+    ("llama", {"strategy": "sliding_window", "max_tokens": 120}, "one two"),
+    ("llama", {"strategy": "sliding_window", "max_tokens": 40, "positions": "restart"}, LONG),
+    ("llama", {"strategy": "sliding_window", "max_tokens": 120, "positions": "restart"}, "one two"),
+    ("sliding", {}, "one two"),
+    ("sliding", {"strategy": "keep_system", "max_tokens": 60}, LONG),
+    ("hybrid", {"strategy": "keep_system", "max_tokens": 60}, LONG),
+    ("hybrid", {}, "one two"),
+]
+
+
+@pytest.mark.parametrize(("model", "context", "answer"), STATES)
+def test_what_is_spared_is_what_a_run_finds_in_the_cache(
+    model: str, context: dict[str, object], answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policies, "ANSWER_TOKENS", 1)
+    stands = after_one_turn(model, context, answer)
+    asked = twin(stands)
+    asked.advance()
+    for strategy, positions in (("none", "go_on"), *WAYS, ("summary", "go_on")):
+        row = policy(asked, strategy=strategy, positions=positions)  # type: ignore[arg-type]
+        limit = None if strategy == "none" else row.limit
+        other = Context(strategy=strategy, max_tokens=limit, positions=positions)  # type: ignore[arg-type]
+        real = twin(stands)
+        former = real.turn
+        assert former is not None
+        if former.window is None:
+            former.window = Window(real.loaded.facts.context, False)  # the same as none: nothing has left it
+        real.trace = replace(real.trace, experiment=real.experiment.model_copy(update={"context": other}))
+        # Keys that stand at positions from 0 on are of no use to a window that goes on, whatever their ids.
+        turned = former.window.restart and former.kv_tokens < former.fed and (strategy, positions) == WAYS[3]
+        real.advance()
+        rendered = real.trace.rendered(1)
+        assert rendered is not None
+        assert (row.refusal is None) == (real.trace.prefilled(1) is not None)
+        if row.refusal is None:
+            assert (row.after, row.reused) == (len(rendered.token_ids), 0 if turned else rendered.reused), strategy
+
+
+def after_one_turn(model: str, context: dict[str, object], answer: str) -> Conversation:
+    loaded = tiny(model)
+    forced = [*loaded.tokenizer.encode(answer, add_special_tokens=False), EOS]
+    conversation = Conversation(
+        loaded,
+        experiment(
+            context=context,
+            stop={"max_new_tokens": 80},
+            forced=[{"turn": 0, "step": step, "token_id": token_id} for step, token_id in enumerate(forced)],
+        ),
+    )
+    finish(conversation)
+    conversation.say("the dog sat")
+    return conversation
+
+
+def twin(conversation: Conversation) -> Conversation:
+    """The same once more, with a cache that holds the same: no second run is needed for what comes."""
+    made = Conversation.resumed(conversation.loaded, conversation.trace)
+    assert made.turn is not None
+    assert conversation.turn is not None
+    assert conversation.turn.cache is not None
+    made.turn.gone = conversation.turn.gone
+    made.turn.cache = copy.deepcopy(conversation.turn.cache)
+    return made
+
+
+def test_a_cache_that_was_given_back_spares_nothing() -> None:
+    conversation = after_one_turn("llama", {}, "one two")
+    conversation.release()
+    conversation.advance()
+    assert [policy(conversation, strategy=way).reused for way in ("none", "drop_oldest")] == [0, 0]  # type: ignore[arg-type]

@@ -33,6 +33,13 @@ SETTING = Setting("2026-01-01T12:00:00+02:00")
         ("round(2.567, 1)", "2.6"),
         ("round(1267, -2)", "1300"),
         ("round(5, -300)", "0"),
+        ("round(5, 400)", "5"),
+        ("10 ** 300", "1" + "0" * 300),
+        ("3 ** 600 - 3 ** 600 + 1", "1"),
+        ("1.0001 ** 5000", "1.64868005593"),
+        ("1 ** 10 ** 300", "1"),
+        ("(-1) ** (10 ** 300 + 1)", "-1"),
+        ("0 ** 10 ** 300", "0"),
     ],
 )
 def test_arithmetic(expression: str, value: str) -> None:
@@ -57,6 +64,32 @@ def test_what_is_out_of_bounds_is_refused_quickly(expression: str) -> None:
     with pytest.raises(ToolError):
         calculate(expression)
     assert time.thread_time() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    ("most", "more"),
+    [
+        ("2 ** 1023", "2 ** 1024"),
+        ("(-2) ** 1023", "(-2) ** 1024"),
+        ("10 ** 308", "10 ** 309"),
+        ("3 ** 646", "3 ** 647"),
+        ("(2 ** 512 - 1) ** 2", "(2 ** 512) ** 2"),
+        ("2 ** 512 * 2 ** 511", "2 ** 512 * 2 ** 512"),
+        ("2 ** 1023 + (2 ** 1023 - 1)", "2 ** 1023 + 2 ** 1023"),
+        ("2.0 ** 1023.9", "2.0 ** 1024"),
+        ("1 ** (2 ** 1023 + (2 ** 1023 - 1))", "2 ** (2 ** 1023 + (2 ** 1023 - 1))"),
+    ],
+)
+def test_a_number_is_refused_for_its_bits_only_where_it_has_them(most: str, more: str) -> None:
+    assert abs(calculate(most)) == abs(eval(most)) < 2**1024
+    with pytest.raises(ToolError, match="more than 1,024 bits"):
+        calculate(more)
+
+
+@pytest.mark.parametrize("expression", ["0.9 ** 10000", "2 ** -(10 ** 9)", "(10 ** 300) ** -(10 ** 300)"])
+def test_a_power_that_a_float_rounds_to_nothing_is_not_given_as_0(expression: str) -> None:
+    with pytest.raises(ToolError, match="too close to 0"):
+        calculate(expression)
 
 
 def test_the_clock_stands_at_the_experiments_time() -> None:
