@@ -60,8 +60,10 @@ def read_pieces(found: Stretch, next_ids: Ints, vocab: int) -> tuple[Ints, Float
         wanted = np.tile(next_ids, len(found.stream))
         each = max(1, PIECE // vocab)
         for at in range(0, len(normed), each):
-            logits = found.parts.unembed(normed[at : at + each]).cpu()
-            pieces.append(guesses(logits, np.maximum(wanted[at : at + each], 0)))
+            # Without a name the logits are freed before the next piece takes their place, and memory is not fetched anew.
+            pieces.append(
+                guesses(found.parts.unembed(normed[at : at + each]).cpu(), np.maximum(wanted[at : at + each], 0))
+            )
     shape = len(found.stream), len(next_ids)
     top_ids, probabilities, ranks = (
         np.concatenate(part).reshape(shape)
