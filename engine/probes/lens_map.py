@@ -54,16 +54,15 @@ def lens_map(
 
 def read_pieces(found: Stretch, next_ids: Ints, vocab: int) -> tuple[Ints, Floats, Ints]:
     """Of every row and position [r, n]: top id, its probability, the rank of the token that comes next (0 for -1)."""
-    pieces = []
     with torch.inference_mode():
         normed = torch.cat([found.parts.final_norm(found.stream[:-1]), found.normed[None]]).flatten(0, 1)
         wanted = np.tile(next_ids, len(found.stream))
         each = max(1, PIECE // vocab)
-        for at in range(0, len(normed), each):
-            # Without a name the logits are freed before the next piece takes their place, and memory is not fetched anew.
-            pieces.append(
-                guesses(found.parts.unembed(normed[at : at + each]).cpu(), np.maximum(wanted[at : at + each], 0))
-            )
+        # No name holds the logits of a piece: they are freed before the next, which takes their place in memory.
+        pieces = [
+            guesses(found.parts.unembed(normed[at : at + each]).cpu(), np.maximum(wanted[at : at + each], 0))
+            for at in range(0, len(normed), each)
+        ]
     shape = len(found.stream), len(next_ids)
     top_ids, probabilities, ranks = (
         np.concatenate(part).reshape(shape)
