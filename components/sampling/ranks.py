@@ -25,16 +25,17 @@ class Rank:
         return str(self.least) if self.exact else f">{self.least - 1}"
 
 
-def rank_at(step: Stepped, index: int, stage: int) -> Rank:
-    """The rank of a candidate after the first or the last stage, or after one up to the repetition penalty.
+def ranks_at(step: Stepped, stage: int) -> tuple[Rank, ...]:
+    """The rank of each candidate after the first or the last stage, or after one up to the repetition penalty.
 
     Other stages have a bound at least. Nothing is told beyond `RANKED`, nor of a candidate that was cut.
     """
     row = step.logits[stage]
-    place = int((row > row[index]).sum()) + 1
-    if place > RANKED or not np.isfinite(row[index]):
-        return Rank(min(place, RANKED + 1), exact=False)
-    return Rank(place, exact=bool(row[index] >= _ceiling(step, stage)))
+    places = (row > row[:, None]).sum(axis=1) + 1
+    proven = np.isfinite(row) & (places <= RANKED) & (row >= _ceiling(step, stage))
+    return tuple(
+        Rank(min(place, RANKED + 1), exact) for place, exact in zip(places.tolist(), proven.tolist(), strict=True)
+    )
 
 
 def _ceiling(step: Stepped, stage: int) -> float:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from components.sampling.candidates import by_raw_probability
-from components.sampling.ranks import Rank, rank_at
+from components.sampling.ranks import Rank, ranks_at
 from engine.trace import Rendered, Stepped
 
 Origin = Literal["default_system", "system", "user", "assistant", "tool", "scaffold", "answer"]
@@ -15,7 +15,7 @@ Origin = Literal["default_system", "system", "user", "assistant", "tool", "scaff
 
 @dataclass(frozen=True)
 class Hit:
-    """A candidate whose logit the repetition penalty changed. Ranks are of the whole vocabulary, see `rank_at`."""
+    """A candidate whose logit the repetition penalty changed. Ranks are of the whole vocabulary, see `ranks_at`."""
 
     index: int
     places: dict[Origin, list[int]]  # positions of the context that hold it, by the part they belong to
@@ -63,6 +63,7 @@ def penalty_hits(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) ->
     if stage is None:
         return []
     before, after = step.logits[stage - 1], step.logits[stage]
+    ranks_before, ranks_after = ranks_at(step, stage - 1), ranks_at(step, stage)
     ids = context_ids(rendered, steps, step)
     hits = []
     for i in by_raw_probability(step):
@@ -76,8 +77,8 @@ def penalty_hits(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) ->
                 logit_after=float(after[i]),
                 probability_before=float(step.probabilities[stage - 1, i]),
                 probability_after=float(step.probabilities[stage, i]),
-                rank_before=rank_at(step, i, stage - 1),
-                rank_after=rank_at(step, i, stage),
+                rank_before=ranks_before[i],
+                rank_after=ranks_after[i],
             )
         )
     return hits

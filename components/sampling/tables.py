@@ -13,7 +13,7 @@ from components.sampling.candidates import (
     stage_label,
 )
 from components.sampling.notes import places_text
-from components.sampling.ranks import RANKED, rank_at
+from components.sampling.ranks import RANKED, Rank, ranks_at
 from components.sampling.repetition import penalty_hits
 from components.units import probability_text
 from components.visible import visible_bytes
@@ -33,22 +33,22 @@ def candidates_table(step: Stepped) -> dict[str, Any]:
     for stage in step.stages:
         columns += [Column(stage_label(stage), align="right", help=say.text("help_logit")), Column("p", align="right")]
     columns.append(Column(say.text("col_cut_by")))
-    order = by_raw_probability(step)
+    order, ranks = by_raw_probability(step), ranks_at(step, 0)
     selected = chosen_index(step)
     return table.value(
         columns,
-        [_candidate_row(step, i) for i in order],
+        [_candidate_row(step, i, ranks[i]) for i in order],
         selected=None if selected is None else order.index(selected),
         caption=say.text("candidates_caption", followed=len(order), all=step.stages[0].kept, most=RANKED),
         key=[{"token_id": int(step.candidate_ids[i])} for i in order],
     )
 
 
-def _candidate_row(step: Stepped, index: int) -> list[Cell | str]:
+def _candidate_row(step: Stepped, index: int, rank: Rank) -> list[Cell | str]:
     cut = cut_stage(step, index)
     tone: table.Tone = "accent" if index == chosen_index(step) else "" if cut is None else "dim"
     row: list[Cell | str] = [
-        Cell(rank_at(step, index, 0).text, tone=tone),
+        Cell(rank.text, tone=tone),
         Cell(str(int(step.candidate_ids[index])), tone=tone),
         Cell(visible_bytes(step.candidate_bytes[index]), tone=tone if cut is None else "cut"),
     ]

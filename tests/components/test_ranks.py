@@ -10,7 +10,7 @@ import pytest
 
 from components.panel import Cursor, View
 from components.sampling.notes import notes
-from components.sampling.ranks import RANKED, Rank, rank_at
+from components.sampling.ranks import RANKED, Rank, ranks_at
 from components.sampling.repetition import penalty_hits
 from components.sampling.tables import candidates_table, penalty_table
 from components.widgets.host import read
@@ -85,9 +85,9 @@ def checked(trace: Trace, whole: list[Stages]) -> Counter[bool]:
         for index, token_id in enumerate(step.candidate_ids.tolist()):
             for stage, item in enumerate(stages):
                 if np.isfinite(item.row[token_id]):
-                    assert holds(rank_at(step, index, stage), numerics.rank(item.row, token_id))
+                    assert holds(ranks_at(step, stage)[index], numerics.rank(item.row, token_id))
             own = numerics.rank(stages[0].row, token_id)
-            assert rank_at(step, index, 0) == (Rank(own, True) if own <= RANKED else Rank(RANKED + 1, False))
+            assert ranks_at(step, 0)[index] == (Rank(own, True) if own <= RANKED else Rank(RANKED + 1, False))
         hits = penalty_hits(view.rendered, view.steps, step)
         rows = read(penalty_table(view.rendered, view.steps, step))["rows"]
         for hit, row in zip(hits, rows, strict=True):
@@ -135,12 +135,12 @@ def test_a_rank_is_exact_where_nothing_unseen_can_stand_before_it() -> None:
     index = step.candidate_ids.tolist().index
     # 12 are followed of the model's own, down to 3.8: what stands above that is known, what fell lower is not.
     assert len(step.candidate_ids) == RANKED == FOLLOWED
-    assert rank_at(step, index(0), 1) == Rank(int((after > after[0]).sum()) + 1, exact=True)
-    assert rank_at(step, index(1), 1) == Rank(12, exact=False)
+    assert ranks_at(step, 1)[index(0)] == Rank(int((after > after[0]).sum()) + 1, exact=True)
+    assert ranks_at(step, 1)[index(1)] == Rank(12, exact=False)
     assert int((after > after[1]).sum()) + 1 == 23
     lifting = dataclasses.replace(step.stages[1], parameters={"repetition_penalty": 0.9})
     lifted = dataclasses.replace(step, stages=(step.stages[0], lifting, step.stages[2]))
-    assert not rank_at(lifted, index(0), 1).exact, "a penalty under 1 may have lifted others over it"
+    assert not ranks_at(lifted, 1)[index(0)].exact, "a penalty under 1 may have lifted others over it"
 
 
 def test_every_rank_of_the_last_stage_is_known_up_to_twelve() -> None:
@@ -149,7 +149,7 @@ def test_every_rank_of_the_last_stage_is_known_up_to_twelve() -> None:
         step = staged_step(stages, token=int(stages[-1][2].argmax()))
         for at, token_id in enumerate(step.candidate_ids.tolist()):
             if np.isfinite(stages[-1][2][token_id]):
-                assert rank_at(step, at, 2) == Rank(numerics.rank(stages[-1][2], token_id), exact=True)
+                assert ranks_at(step, 2)[at] == Rank(numerics.rank(stages[-1][2], token_id), exact=True)
             shown = read(candidates_table(step))
             row = [key["token_id"] for key in shown["keys"]].index(token_id)
-            assert shown["rows"][row][0][0] == rank_at(step, at, 0).text
+            assert shown["rows"][row][0][0] == ranks_at(step, 0)[at].text
