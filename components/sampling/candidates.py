@@ -1,6 +1,7 @@
 """What one step's candidates went through: where each was cut, how far it moved, which ones are worth drawing."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,11 +16,23 @@ SHOWN_CUT = 5
 SHOWN_RAW = 4  # the model's own favourites, wherever they ended
 LABEL_LENGTH = 14
 
+#: The panel asks these of its one step hundreds of times a picture, several visitors at once.
+_of_a_step = lru_cache(32)
+
+
+@_of_a_step
+def cut_stages(step: Stepped) -> list[int | None]:
+    """For each candidate the stage that gave it −inf, or None where it can still be drawn."""
+    gone = np.isneginf(step.logits)
+    return [
+        stage if cut else None
+        for stage, cut in zip(gone.argmax(axis=0).tolist(), gone.any(axis=0).tolist(), strict=True)
+    ]
+
 
 def cut_stage(step: Stepped, index: int) -> int | None:
-    """The stage that gave candidate `index` −inf, or None where it can still be drawn."""
-    gone = np.isneginf(step.logits[:, index])
-    return int(gone.argmax()) if gone.any() else None
+    """The same of one candidate."""
+    return cut_stages(step)[index]
 
 
 def shown(step: Stepped) -> list[int]:
@@ -46,6 +59,7 @@ def by_raw_probability(step: Stepped) -> list[int]:
     return sorted(range(len(step.candidate_ids)), key=lambda i: -step.probabilities[0, i])
 
 
+@_of_a_step
 def chosen_index(step: Stepped) -> int | None:
     """Where the chosen token stands among the candidates; None for a token that a person forced from outside them."""
     found = np.flatnonzero(step.candidate_ids == step.token_id)
