@@ -21,13 +21,11 @@ _of_a_step = lru_cache(32)
 
 
 @_of_a_step
-def cut_stages(step: Stepped) -> list[int | None]:
+def cut_stages(step: Stepped) -> tuple[int | None, ...]:
     """For each candidate the stage that gave it −inf, or None where it can still be drawn."""
     gone = np.isneginf(step.logits)
-    return [
-        stage if cut else None
-        for stage, cut in zip(gone.argmax(axis=0).tolist(), gone.any(axis=0).tolist(), strict=True)
-    ]
+    first, ever = gone.argmax(axis=0), np.any(gone, axis=0)
+    return tuple(int(stage) if cut else None for stage, cut in zip(first, ever, strict=True))
 
 
 def cut_stage(step: Stepped, index: int) -> int | None:
