@@ -11,6 +11,7 @@ from components.inside import newest
 from components.panel import View
 from components.widgets.rail import Station, Tone
 from engine.facts import ModelFacts
+from engine.limits import window_size
 from engine.trace import Draw, Stepped
 
 #: Float32 probabilities of up to 300,000 tokens add up with errors well below this.
@@ -46,10 +47,10 @@ def select(view: View) -> list[Check]:
 
 def _window(view: View) -> int | None:
     """Tokens that a sliding window holds; None where nothing leaves the cache."""
-    context = view.trace.experiment.context if view.trace else None
-    if context is None or context.strategy != "sliding_window":
+    experiment = view.trace.experiment if view.trace else None
+    if experiment is None or experiment.context.strategy != "sliding_window":
         return None
-    return min(context.max_tokens or view.facts.context, view.facts.context)
+    return window_size(experiment, view.facts)
 
 
 def _step_checks(step: Stepped, facts: ModelFacts, window: int | None) -> Iterator[Check]:

@@ -228,13 +228,14 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
             raise SessionGone
         return trace
 
-    def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False) -> None:
-        """Begin anew; with `branch` what was there is kept as one."""
+    def _start(self, visit: Visit, experiment: Experiment, *, branch: bool = False, prepare: bool = True) -> None:
+        """Begin anew; with `branch` what was there is kept as one. Nothing is computed unless it is to `prepare`."""
         self.runtime.start(visit.session_id, experiment, branch=branch)
         visit.editing = visit.playing = visit.link = None
         visit.looked = {}
         self._forget(visit)
-        self.runtime.prepare(visit.session_id)
+        if prepare:
+            self.runtime.prepare(visit.session_id)
 
     def _probe(self, visit: Visit, name: str, *, branch: int | None = None, **arguments: Any) -> Any:
         """A probe of the visit's run, or of a branch; what was found is kept until the run goes on or changes."""

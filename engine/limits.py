@@ -42,10 +42,15 @@ def context_limit(experiment: Experiment, facts: ModelFacts) -> int:
     return facts.context if asked is None else min(asked, facts.context)
 
 
+def window_size(experiment: Experiment, facts: ModelFacts) -> int:
+    """Tokens that a sliding window holds."""
+    return min(experiment.context.max_tokens or facts.context, facts.context)
+
+
 def held_limit(experiment: Experiment, facts: ModelFacts) -> int:
     """Positions that the cache comes to hold at most."""
-    asked = experiment.context.max_tokens if experiment.context.strategy == "sliding_window" else None
-    return min(context_limit(experiment, facts), facts.context, asked or facts.context)
+    slides = experiment.context.strategy == "sliding_window"
+    return window_size(experiment, facts) if slides else context_limit(experiment, facts)
 
 
 def check_prompt(

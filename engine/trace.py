@@ -243,6 +243,11 @@ class Trace:
     def truncated(self, turn: int) -> Truncated | None:
         return next(self.of(Truncated, turn), None)
 
+    def offset(self, turn: int) -> int:
+        """Where the turn's first token stands in the whole history; above 0 in a sliding window that has moved."""
+        truncated = self.truncated(turn)
+        return truncated.offset if truncated else 0
+
     def prefilled(self, turn: int) -> Prefilled | None:
         return next(self.of(Prefilled, turn), None)
 

@@ -67,8 +67,7 @@ def check_ids(trace: Trace, facts: ModelFacts, cache_budget: int | None = None) 
         for token_id in ids:
             if type(token_id) is not int or not 0 <= token_id < facts.vocab_rows:
                 raise ExperimentError("events", said("ids_up_to", last=facts.vocab_rows - 1))
-        truncated = trace.truncated(turn)
-        offset = truncated.offset if truncated else 0
+        offset = trace.offset(turn)
         if type(offset) is not int or not 0 <= offset <= facts.context:
             raise ExperimentError("events", said("turn_beyond_context", turn=turn, context=facts.context))
         if rendered and (type(rendered.reused) is not int or not 0 <= rendered.reused <= rendered.token_ids.size):

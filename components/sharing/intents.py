@@ -64,9 +64,7 @@ class Sharing(DeskPart):
             visit.pending = link  # no link downloads anything
             title = self.hand.catalog.find(wanted).title
             raise Refused(words("sharing").text("choose_model", model=title))
-        self.runtime.start(visit.session_id, link.experiment)
-        visit.editing = visit.grid = visit.playing = None
-        visit.looked = {}
-        self._forget(visit)
+        self._start(visit, link.experiment, prepare=False)
+        visit.grid = None
         look(self.view(visit), visit, link)
         visit.link, visit.refill = link, True

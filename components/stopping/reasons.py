@@ -72,14 +72,13 @@ def reasons_table(view: View) -> dict[str, Any]:
 
 def _length(view: View, steps: Sequence[Stepped]) -> Reason:
     assert view.trace is not None and view.rendered is not None
-    experiment, truncated = view.trace.experiment, view.trace.truncated(view.cursor.turn)
-    told = truncated.offset if truncated else 0
+    experiment = view.trace.experiment
     room = context_limit(experiment, view.facts)
     text = words("stopping").text(
         "length_endless" if room == ENDLESS else "length_now",
         count=len(steps),
         limit=experiment.stop.max_new_tokens,
-        used=told + len(view.rendered.token_ids) + len(steps),
+        used=view.trace.offset(view.cursor.turn) + len(view.rendered.token_ids) + len(steps),
         context=room,
     )
     return Reason("length", "not_yet", text)

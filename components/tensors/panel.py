@@ -91,8 +91,7 @@ def select(view: View) -> Forward | None:
     if rendered is None or prefilled is None:
         return None
     step = view.step
-    truncated = trace.truncated(view.cursor.turn) if trace else None
-    told = truncated.offset if truncated else 0
+    told = trace.offset(view.cursor.turn) if trace else 0
     if step is None or step.step == 0:
         ids, data = _context(rendered, view.steps[:0])
         return Forward(None, prefilled.first, prefilled.last, ids, data, prefilled.shapes, prefilled.kv_tokens, told)

@@ -58,10 +58,4 @@ def _left(trace: Trace, before: Rendered, rendered: Rendered) -> int:
     if context.strategy != "sliding_window" or context.positions != "go_on":
         return 0
     fed = len(before.token_ids) + max(0, len(trace.steps(before.turn)) - 1)
-    return _offset(trace, rendered.turn) - (_offset(trace, before.turn) + fed - rendered.cached)
-
-
-def _offset(trace: Trace, turn: int) -> int:
-    """Where the turn's first token stands in the whole history."""
-    truncated = trace.truncated(turn)
-    return truncated.offset if truncated else 0
+    return trace.offset(rendered.turn) - (trace.offset(before.turn) + fed - rendered.cached)

@@ -9,9 +9,10 @@ import numpy as np
 from engine.context.choose import Unit, first_that_fits, ways
 from engine.context.kept import History
 from engine.context.summary import SUMMARY_TOKENS
-from engine.context.window import Window, check_slides, size_of
+from engine.context.window import Window, check_slides
 from engine.experiment import ExperimentError
 from engine.history import render_turn
+from engine.limits import window_size
 from engine.model import LoadedModel
 from engine.reuse import Reuse
 from engine.said import said
@@ -47,7 +48,7 @@ def fit(loaded: LoadedModel, trace: Trace, turn: int, *, cache_budget: int | Non
     `cache_budget` limits in bytes what the cache of a summary may take. Raises `ExperimentError` where the template
     refuses the whole history; what cannot be made to fit comes back as a refusal.
     """
-    context, limit = trace.experiment.context, size_of(trace.experiment, loaded.facts)
+    context, limit = trace.experiment.context, window_size(trace.experiment, loaded.facts)
     whole = render_turn(loaded, trace, turn)
     try:
         if context.strategy == "sliding_window":

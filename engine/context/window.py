@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from transformers import Cache, PretrainedConfig
 
 from engine import kv_cache
-from engine.experiment import Experiment, ExperimentError
-from engine.facts import ModelFacts
+from engine.experiment import ExperimentError
+from engine.limits import window_size
 from engine.model import LoadedModel
 from engine.said import said
 from engine.stages.inputs import Inputs, make_inputs, make_windowed_inputs
@@ -62,11 +62,6 @@ class Feed:
     evict: int = 0  # positions that leave the cache after the forward
 
 
-def size_of(experiment: Experiment, facts: ModelFacts) -> int:
-    """Tokens that the window holds."""
-    return min(experiment.context.max_tokens or facts.context, facts.context)
-
-
 def check_slides(config: PretrainedConfig) -> None:
     """Raise `ExperimentError` where a model's cache cannot let its oldest positions go while the others stay."""
     reason = kv_cache.reason_against_evicting(kv_cache.new_cache(config))
@@ -78,12 +73,12 @@ def rows_of(trace: Trace, turn: int) -> list[int]:
     """The first position that each position of the history saw, up to the end of a turn; told from the trace alone."""
     rows: list[int] = []
     for index in range(turn + 1):
-        rendered, truncated = trace.rendered(index), trace.truncated(index)
+        rendered = trace.rendered(index)
         if rendered is None:
             break
-        offset, prompt = truncated.offset if truncated else 0, len(rendered.token_ids)
+        offset, prompt = trace.offset(index), len(rendered.token_ids)
         window = Window(
-            size_of(trace.experiment, trace.facts), False, (0,) * offset, saw(rows, offset, rendered.reused)
+            window_size(trace.experiment, trace.facts), False, (0,) * offset, saw(rows, offset, rendered.reused)
         )
         rows = window.rows(prompt, prompt + len(trace.steps(index)))
     return rows

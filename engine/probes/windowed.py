@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from transformers import Cache
 
 from engine import kv_cache
-from engine.context.window import Window, check_slides, feed, size_of
+from engine.context.window import Window, check_slides, feed
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.history import render_turn
+from engine.limits import window_size
 from engine.said import said
 from engine.stages.forward import forward
 from engine.stages.inputs import Inputs, make_inputs
@@ -33,7 +34,7 @@ def window_moved(conversation: Conversation) -> bool:
         return False
     if any(trace.of(Truncated)) or (turn is not None and turn.gone > 0):
         return True
-    size = size_of(trace.experiment, trace.facts)
+    size = window_size(trace.experiment, trace.facts)
     return any(_outgrew(trace, index, size) for index in range(trace.turns))
 
 
@@ -54,14 +55,14 @@ def window_at(conversation: Conversation, turn: int) -> Window | None:
     trace, current = conversation.trace, conversation.turn
     if current is not None and current.index == turn:
         return current.window
-    rendered, truncated, context = trace.rendered(turn), trace.truncated(turn), trace.experiment.context
+    rendered, context = trace.rendered(turn), trace.experiment.context
     if context.strategy != "sliding_window" or rendered is None:
         return None
-    offset = truncated.offset if truncated else 0
+    offset = trace.offset(turn)
     whole = render_turn(conversation.loaded, trace, turn).token_ids[:offset].tolist() if offset else []
     if len(whole) < offset:
         raise ExperimentError("events", said("begins_beyond_history", turn=turn, offset=offset, count=len(whole)))
-    size = size_of(trace.experiment, trace.facts)
+    size = window_size(trace.experiment, trace.facts)
     window = Window(size, context.positions == "restart", tuple(whole))
     return window.begun(trace, turn, rendered.reused)
 

@@ -28,23 +28,15 @@ def meanwhile(desk: Desk, monkeypatch: pytest.MonkeyPatch, method: str, do: Any)
     monkeypatch.setattr(desk.runtime, method, late)
 
 
+@pytest.mark.parametrize(("method", "asked"), [("probe", "parity"), ("complete", "without_template")])
 def test_an_answer_about_the_run_before_is_not_told_of_the_new_one(
-    desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch, method: str, asked: str
 ) -> None:
     run(desk, visit)
-    meanwhile(desk, monkeypatch, "probe", lambda: desk.new(visit, "the dog ran", form(desk)))
-    desk.ask(visit, "parity")
+    meanwhile(desk, monkeypatch, method, lambda: desk.new(visit, "the dog ran", form(desk)))
+    desk.ask(visit, asked)
     assert trace(desk, visit).experiment.messages[-1].content == "the dog ran"  # type: ignore[index]
     assert (visit.results, visit.probed, visit.looked) == ({}, {}, {})
-
-
-def test_a_raw_run_of_the_question_before_is_not_compared(
-    desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(desk, visit)
-    meanwhile(desk, monkeypatch, "complete", lambda: desk.new(visit, "the dog ran", form(desk)))
-    desk.ask(visit, "without_template")
-    assert "without_template" not in visit.results
 
 
 def test_the_question_of_the_turn_in_sight_is_asked_without_its_template(desk: Desk, visit: Visit) -> None:
