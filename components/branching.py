@@ -23,10 +23,10 @@ class Branching(DeskPart):
     def edit(self, visit: Visit) -> None:
         """Put the selected message's text into the field, or leave the edit that is under way."""
         if visit.editing is not None:
-            visit.editing, visit.typed = None, ""
+            visit.editing, visit.returned = None, ""
             return
         live_only(visit)
-        visit.editing, visit.typed = message_to_edit(self.view(visit))
+        visit.editing, visit.returned = message_to_edit(self.view(visit))
 
     @taken
     def save_edit(self, visit: Visit, message: str, form: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """What the page shows after an event: one value with everything in sight."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -21,6 +22,9 @@ from components.widgets import host, rail, token_strip
 from components.widgets.rail import Station
 from engine.experiment import ExperimentError
 from engine.refusals import Refused
+
+#: Seconds of making a frame above which it pays to send the token ahead of it: about what sending it takes.
+SLOW_FRAME = 0.008
 
 
 def frame(
@@ -60,8 +64,7 @@ def frame(
         ),
         strip.STRIP: strip.value(visit, alone=alone),
         "notice": rail.value(trouble),
-        "conversation": token_strip.value(conversation(view), selected=selected(view)),
-        "timeline": token_strip.value(timeline(view), selected=selected(view), legend=legend(view)),
+        **_text(view),
         "status": rail.value(recorded_badge(view) + status_stations(view) + checks(view)),
     }
     idle = panel.CONTROLS.idle(view)
@@ -81,6 +84,35 @@ def frame(
         language=visit.language,
         began=began,
     )
+
+
+def ahead(before: Mapping[str, Any], view: View, visit: Visit, *, began: int) -> dict[str, Any]:
+    """The feed's value `before` with the newest token in the text and the timeline: nothing else is to be shown."""
+    speak(visit.language)
+    newest = _text(view)
+    return {**before, "first": before["first"] | newest, "only": dict.fromkeys(newest, True), "began": began}
+
+
+def live(make: Callable[..., dict[str, Any]], steps: Iterator[None]) -> Iterator[dict[str, Any]]:
+    """What the feed gets after each token of a run: a frame, and the token before it where frames take their time.
+
+    `make` makes a frame, or what goes ahead of it when it is given the one before.
+    """
+    whole, seconds = None, 0.0
+    for _ in steps:
+        if whole is not None and seconds > SLOW_FRAME:
+            yield make(whole)
+        began = time.perf_counter()
+        whole = make()
+        seconds = time.perf_counter() - began
+        yield whole
+
+
+def _text(view: View) -> dict[str, Any]:
+    return {
+        "conversation": token_strip.value(conversation(view), selected=selected(view)),
+        "timeline": token_strip.value(timeline(view), selected=selected(view), legend=legend(view)),
+    }
 
 
 def recorded_notice(view: View, *, in_lesson: bool = False) -> list[Station]:

@@ -27,6 +27,9 @@ class Layout:
         with gr.Blocks(
             title="Decodescope", analytics_enabled=False, fill_width=True, delete_cache=(600, 600)
         ) as self.blocks:
+            # First of all: gradio's page looks for what an event changes from the top of the tree, at every token.
+            self.feed = host.feed("feed", say.text("feed"))
+            self.names = relabel.build()
             self.visit = gr.State(Visit())
             host.widget("skip", "skip", say.text("skip"), {"to": "right"})
             self.header = Header(model_title, offered)
@@ -41,8 +44,6 @@ class Layout:
                         host.widget("way", "way-note", say.text("up_note"), {"to": "lesson"})
                         host.widget("way", "way-rail", say.text("up_rail"), {"to": "rail"})
             rail.build("status", say.text("status"), variant="status")
-            self.feed = host.feed("feed", say.text("feed"))
-            self.names = relabel.build()
 
     def _left(self, default: Experiment) -> None:
         say = words("page")
@@ -65,7 +66,8 @@ class Layout:
             self.run_live = gr.Button(words("record").text("run_live"), elem_id="run-live", variant="primary")
         gr.Markdown(f"## {say.text('timeline')}", elem_classes="panel-title")
         self.timeline = token_strip.build("timeline", say.text("timeline"))
-        self.form = SettingsForm(default).build()
+        self.settings = SettingsForm(default)
+        self.form = self.settings.build()
         # Hands for the keyboard: the arrow keys press these, Tab does not reach them.
         with gr.Row(elem_classes="keyboard-only"):
             self.left = gr.Button(say.text("left"), elem_id="move-left")

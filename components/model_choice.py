@@ -1,11 +1,12 @@
 """The model in the header: a choice where more than one is offered, else its name."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
 from components.copy import words
+from components.settings_form import SettingsForm
 
 if TYPE_CHECKING:
     from components.intents import Intents
@@ -26,7 +27,7 @@ def build(title: str, offered: Sequence[tuple[str, str]]) -> gr.Dropdown | gr.Te
 def wire(
     choice: gr.Dropdown | gr.Textbox,
     visit: gr.State,
-    form: Mapping[str, Any],
+    settings: SettingsForm,
     intents: "Intents",
     shown: tuple[gr.HTML, Callable[["Visit"], dict[str, Any]]],
     restored: tuple[Callable[["Visit"], list[Any]], list[Any]],
@@ -42,16 +43,16 @@ def wire(
     feed, frame = shown
     lanes: dict[str, Any] = {**options, "trigger_mode": "multiple"}
 
-    def choose(visit: "Visit", model_id: Any, *values: Any) -> Iterator[list[Any]]:
+    def choose(visit: "Visit", model_id: Any, values: Sequence[Any]) -> Iterator[list[Any]]:
         """The choice comes from the browser, so it may be anything."""
-        for _ in intents.choose_model(visit, str(model_id)[:200], dict(zip(form, values, strict=True))):
+        for _ in intents.choose_model(visit, str(model_id)[:200], settings.read(values)):
             yield [gr.skip(), frame(visit)]
         yield [intents.model_of(visit), frame(visit)]
 
     restore, parts = restored
-    choice.input(
+    settings.pressed(choice.input).then(
         choose,
-        [visit, choice, *form.values()],
+        [visit, choice, settings.values],
         [choice, feed],
         concurrency_limit=LOADING_EVENTS,
         concurrency_id="load",

@@ -12,7 +12,7 @@ import gradio as gr
 from components import language, model_choice, relabel
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak
-from components.frame import frame
+from components.frame import ahead, frame, live
 from components.intents import Intents
 from components.layout import Layout
 from components.lesson_player import wiring
@@ -50,11 +50,14 @@ class Page(Layout):
             self.labels = relabel.Labels(self.blocks, others)
             self._wire()
 
-    def frame(self, visit: Visit) -> dict[str, Any]:
-        """The feed's value: everything in sight, anew. A record that cannot be shown is closed."""
+    def frame(self, visit: Visit, before: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The feed's value: everything in sight, anew; with `before`, the value before, only the newest token is.
+
+        A record that cannot be shown is closed.
+        """
         began = time.monotonic_ns()
         try:
-            return self._frame(visit, began)
+            return self._frame(visit, began, before)
         except Exception:  # a file may come from anybody, and be wrong in ways that only a panel notices
             if visit.playing is None:
                 raise
@@ -63,9 +66,11 @@ class Page(Layout):
             visit.said, visit.notice = "", say_to(visit, "record").text("broken")
         return self._frame(visit, began)
 
-    def _frame(self, visit: Visit, began: int) -> dict[str, Any]:
-        shown = self.owner[visit.station]
-        return frame(self.intents.view(visit), visit, self.panels.parts, shown, began=began)
+    def _frame(self, visit: Visit, began: int, before: dict[str, Any] | None = None) -> dict[str, Any]:
+        view = self.intents.view(visit)
+        if before is not None:
+            return ahead(before, view, visit, began=began)
+        return frame(view, visit, self.panels.parts, self.owner[visit.station], began=began)
 
     @property
     def quiet(self) -> dict[str, Any]:
@@ -87,7 +92,8 @@ class Page(Layout):
         light: dict[str, Any] = {**self.quiet, "concurrency_limit": None}
         # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
         heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
-        asked = [self.visit, self.message, *self.form.values()]
+        filled = self.settings.values
+        asked = [self.visit, self.message, filled]
         # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
         opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
         opened = self.blocks.load(
@@ -96,26 +102,26 @@ class Page(Layout):
         restored = (self._restore, [self.panels.tabs, *self.form.values()])
         opened.then(restored[0], self.visit, restored[1], **light)
         link = (self.header.link, self.header.said, self.intents.link)
-        sharing.wire(*link, asked, list(self.form), self.feed, self.frame, **light)
+        sharing.wire(*link, self.settings, self.visit, self.message, self.feed, self.frame, **light)
         language.wire(self.header.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, self.labels, self.names, self.header.language, **light)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
-            made = button.click(self._with_form(intent), asked, [self.message, self.feed], **heavy)
+            made = self.settings.pressed(button.click).then(
+                self._with_form(intent), asked, [self.message, self.feed], **heavy
+            )
             self._follow_model(made)
-        begun = gr.on(
-            [self.run.click, self.message.submit],
-            self._take,
-            [self.visit, self.message],
-            [self.message, self.feed],
-            **light,
+        begun = self.settings.pressed(functools.partial(gr.on, [self.run.click, self.message.submit])).then(
+            self._take, [self.visit, self.message], [self.message, self.feed], **light
         )
-        ended = begun.then(self._run, [self.visit, *self.form.values()], self.feed, **heavy)
+        ended = begun.then(self._run, [self.visit, filled], self.feed, **heavy)
         self._follow_model(ended.then(self._give_back, self.visit, self.message, **light))
         self.edit.click(self._edit, self.visit, [self.message, self.feed], **light)
-        self.save_edit.click(self._with_form(self.intents.save_edit), asked, [self.message, self.feed], **heavy)
+        self.settings.pressed(self.save_edit.click).then(
+            self._with_form(self.intents.save_edit), asked, [self.message, self.feed], **heavy
+        )
         for button, *fields in self.panels.grids:
-            button.click(self._grid, [self.visit, *fields, *self.form.values()], self.feed, **heavy)
+            self.settings.pressed(button.click).then(self._grid, [self.visit, *fields, filled], self.feed, **heavy)
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
         self.back.click(self._plain(self.intents.back), self.visit, self.feed, **heavy)
         live = self.run_live.click(self._plain(self.intents.run_live), self.visit, self.feed, **heavy)
@@ -146,7 +152,7 @@ class Page(Layout):
             look_up = functools.partial(self._look_up, field=field)
             typed.submit(look_up, [self.visit, typed], self.feed, **heavy)
         shown = (self.feed, self.frame)
-        model_choice.wire(self.header.model, self.visit, self.form, self.intents, shown, restored, **self.quiet)
+        model_choice.wire(self.header.model, self.visit, self.settings, self.intents, shown, restored, **self.quiet)
 
     def _follow_model(self, event: gr.events.Dependency) -> None:
         model_choice.follow(self.header.model, self.visit, self.intents, event, **self.quiet)
@@ -184,8 +190,8 @@ class Page(Layout):
     def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], bool]) -> Callable[..., list[Any]]:
         """Only a message that was taken leaves its field: what is typed meanwhile stays."""
 
-        def handle(visit: Visit, message: str, *values: Any) -> list[Any]:
-            taken = intent(visit, message, self._form(values))
+        def handle(visit: Visit, message: str, values: Sequence[Any]) -> list[Any]:
+            taken = intent(visit, message, self.settings.read(values))
             return ["" if taken and message else gr.skip(), self.frame(visit)]
 
         return handle
@@ -201,34 +207,36 @@ class Page(Layout):
         visit.typed = message
         return ["", gr.skip()]
 
-    def _run(self, visit: Visit, *values: Any) -> Iterator[dict[str, Any]]:
+    def _run(self, visit: Visit, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        form = self.settings.read(values)
         message, visit.typed = visit.typed, ""
         if visit.running:  # Enter was pressed during a run
-            visit.notice, visit.typed = say_to(visit).text("answer_first"), message
+            visit.notice, visit.returned = say_to(visit).text("answer_first"), message
             yield self.frame(visit)
             return
         visit.running, taken = True, False
         try:
-            for _ in self.intents.run(visit, message, self._form(values)):
+            for value in live(lambda *before: self.frame(visit, *before), self.intents.run(visit, message, form)):
                 taken = True
-                yield self.frame(visit)
+                yield value
         finally:  # also where a frame fails or the page closes: Run must not stay disabled
             visit.running = False
             # The notice cannot tell whether the message was refused: another event may have changed it meanwhile.
             if not taken:
-                visit.typed = message
+                visit.returned = message
             elif visit.notice == say_to(visit).text("answer_first"):
                 visit.notice = ""
         yield self.frame(visit)
 
-    def _grid(self, visit: Visit, temperatures: str, seeds: str, *values: Any) -> Iterator[dict[str, Any]]:
+    def _grid(self, visit: Visit, temperatures: str, seeds: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        form = self.settings.read(values)
         if visit.running:
             visit.notice = say_to(visit).text("answer_first")
             yield self.frame(visit)
             return
         visit.running = True
         try:
-            for _ in self.intents.grid(visit, temperatures, seeds, self._form(values)):
+            for _ in self.intents.grid(visit, temperatures, seeds, form):
                 yield self.frame(visit)
         finally:
             visit.running = False
@@ -237,8 +245,8 @@ class Page(Layout):
     def _edit(self, visit: Visit) -> list[Any]:
         """The text of a message goes into the field, or out of it again."""
         self.intents.edit(visit)
-        typed, visit.typed = visit.typed, ""
-        return [typed, self.frame(visit)]
+        back, visit.returned = visit.returned, ""
+        return [back, self.frame(visit)]
 
     def _refill(self, visit: Visit) -> list[Any]:
         """The form shows the settings of the run that was gone back to."""
@@ -251,11 +259,8 @@ class Page(Layout):
 
     def _give_back(self, visit: Visit) -> Any:
         """A message that was refused comes back into its field."""
-        typed, visit.typed = visit.typed, ""
-        return typed or gr.skip()
-
-    def _form(self, values: Sequence[Any]) -> dict[str, Any]:
-        return dict(zip(self.form, values, strict=True))
+        back, visit.returned = visit.returned, ""
+        return back or gr.skip()
 
     def _choose_station(self, visit: Visit, event: gr.EventData) -> list[Any]:
         visit.choices = mine = visit.choices + 1

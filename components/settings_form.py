@@ -1,8 +1,13 @@
 """The settings of a run as Gradio's own controls; `compose` turns what stands in them into an experiment.
 
 The controls have no limits of their own: the experiment's validation names the field and what is allowed.
+
+No event of the server has the controls among its inputs. Once such an event is over, gradio's page keeps the state of
+each of its inputs up to date with every message of any other event: forty controls would cost a run a third of the time
+that a token takes in the browser. So a press first brings their values into one hidden part, in the browser.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import gradio as gr
@@ -21,11 +26,15 @@ POSITIONS = ("go_on", "restart")
 
 
 class SettingsForm:
-    """`controls` by the form's field name, in a fixed order; `build` creates them inside the current Blocks."""
+    """`controls` by the form's field name, in a fixed order; `build` creates them inside the current Blocks.
+
+    `values` is the part that holds what stood in them when `pressed` was.
+    """
 
     def __init__(self, experiment: Experiment) -> None:
         self._now = form_values(experiment)
         self.controls: dict[str, gr.components.Component] = {}
+        self.values: gr.JSON
 
     def build(self) -> dict[str, gr.components.Component]:
         with gr.Group(elem_classes="settings"):
@@ -66,7 +75,21 @@ class SettingsForm:
             self._check("use_template")
             self._check("obey_marks_in_content")
             self._choice("mistake", MISTAKES)
+        self.values = gr.JSON(visible=False)
         return self.controls
+
+    def pressed(self, event: Callable[..., gr.events.Dependency]) -> gr.events.Dependency:
+        """After `event`, such as the click of a button, with `values` filled. What follows has them as an input."""
+        return event(None, list(self.controls.values()), self.values, js="(...values) => [values]")
+
+    def read(self, values: Sequence[Any]) -> dict[str, Any]:
+        """What came in `values`, by the form's field name, as each control gives it to an event of its own.
+
+        Raises:
+            gr.Error: a choice that is not offered.
+        """
+        fields = zip(self.controls.items(), values, strict=True)
+        return {name: control.preprocess(value) for (name, control), value in fields}
 
     def _number(self, name: str, step: float) -> None:
         self._keep(name, gr.Number(self._now[name], step=step, **self._common(name)))

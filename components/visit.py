@@ -19,7 +19,8 @@ class Visit:
     station: str = "prompt"  # the chosen station of the rail
     cursor: Cursor = Cursor()
     results: dict[str, Any] = field(default_factory=dict)  # checks that the person asked for, by name
-    typed: str = ""  # a message on its way from its field into a run, or back
+    typed: str = ""  # a message on its way from its field into a run
+    returned: str = ""  # a message on its way into its field: one that was refused, or that is to be edited
     running: bool = False  # a run is under way
     probed: dict[Any, Any] = field(default_factory=dict)  # what probes found about the run as it stands
     notice: str = ""  # the last problem, in words a person can act on

@@ -58,6 +58,11 @@ window.decodescope = (() => {
       update(value) {
         if (value.began < newest) return;
         newest = value.began;
+        const only = Object.keys(value.only);
+        if (only.length) {
+          pass(Object.fromEntries(only.map((id) => [id, value.first[id]])));
+          return;
+        }
         for (const [property, all] of Object.entries(states)) Object.assign(all, value[property]);
         setStates();
         attribute(document.documentElement, "lang", value.language); // gradio takes that of the browser

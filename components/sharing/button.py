@@ -7,6 +7,7 @@ from typing import Any
 import gradio as gr
 
 from components.copy import words
+from components.settings_form import SettingsForm
 from components.visit import Visit
 from components.widgets import host
 
@@ -27,15 +28,13 @@ def build() -> tuple[gr.Button, gr.HTML]:
 
 
 def wire(
-    button: gr.Button, said: gr.HTML, link: Link, asked: Sequence[gr.components.Component | gr.State],
-    form: Sequence[str], feed: gr.HTML, redraw: Callable[[Visit], dict[str, Any]], **options: Any,
+    button: gr.Button, said: gr.HTML, link: Link, settings: SettingsForm, visit: gr.State, message: gr.Textbox,
+    feed: gr.HTML, redraw: Callable[[Visit], dict[str, Any]], **options: Any,
 ) -> None:  # fmt: skip
-    """`asked` are the visit, the message and the controls of the form, whose names are `form`. Where no link could be
-    made the page is shown anew: its session may have been put away, and another opened.
-    """
+    """Where no link could be made the page is shown anew: its session may have been put away, and another opened."""
 
-    def make(visit: Visit, message: str, *values: Any) -> dict[str, Any]:
-        link(visit, message, dict(zip(form, values, strict=True)))
+    def make(visit: Visit, message: str, values: Sequence[Any]) -> dict[str, Any]:
+        link(visit, message, settings.read(values))
         problem, visit.notice = visit.notice, ""
         say = words("sharing")
         return {
@@ -49,7 +48,8 @@ def wire(
     def shown(visit: Visit) -> Any:
         return gr.skip() if visit.shared else redraw(visit)
 
-    button.click(make, list(asked), said, **options).then(shown, asked[0], feed, **options)
+    made = settings.pressed(button.click).then(make, [visit, message, settings.values], said, **options)
+    made.then(shown, visit, feed, **options)
 
 
 def text_in_address(request: gr.Request) -> str:

@@ -84,6 +84,8 @@ def feed_value(
     `began` says when the making of this value began, on a clock that only goes on: events of one visitor run side by
     side, and a value that was begun before the one on the page has nothing to say any more.
 
+    A value that goes ahead of a whole one names in `only` the widgets that it is about; the rest stays as it is shown.
+
     Of other elements, by id, it says whether they are hidden, or disabled buttons. Where `language` is not that of the
     page's labels, the feed fires `select` with {"language": language}.
     """
@@ -94,6 +96,7 @@ def feed_value(
         "disabled": dict(disabled),
         "language": language,
         "began": began,
+        "only": {},
     }
 
 

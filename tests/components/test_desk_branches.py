@@ -84,7 +84,7 @@ def test_an_edited_message_leaves_out_what_came_after_it(desk: Desk, visit: Visi
     run(desk, visit, "and then")
     desk.select(visit, {"position": 5})  # in the first message
     desk.edit(visit)
-    assert (visit.editing, visit.typed) == (0, "the cat sat")
+    assert (visit.editing, visit.returned) == (0, "the cat sat")
     desk.save_edit(visit, "the dog", form(desk))
     now = trace(desk, visit)
     assert [message.content for message in now.experiment.messages or ()] == ["the dog"]
@@ -99,7 +99,7 @@ def test_the_newest_message_is_edited_where_none_is_selected_and_enter_saves_it(
     answer = trace(desk, visit).answer(0)
     run(desk, visit, "and then")
     desk.edit(visit)
-    assert visit.typed == "and then"
+    assert visit.returned == "and then"
     run(desk, visit, "or else")
     now = trace(desk, visit)
     assert [message.content for message in now.experiment.messages or ()] == ["the cat sat", answer, "or else"]
@@ -115,7 +115,7 @@ def test_an_edit_can_be_left_and_an_empty_one_is_refused(desk: Desk, visit: Visi
     assert "empty" in visit.notice
     assert visit.editing == 0
     desk.edit(visit)
-    assert (visit.editing, visit.typed) == (None, "")
+    assert (visit.editing, visit.returned) == (None, "")
     desk.save_edit(visit, "the dog", form(desk))  # nothing is being edited
     assert trace(desk, visit) is before
 
@@ -214,7 +214,7 @@ def test_the_page_shows_a_grid_as_it_comes_and_frees_run_at_its_end(page: Page, 
     before = page.frame(visit)["hidden"]
     assert before["compare-map"] is before["compare-map-heading"] is True
     values = form(desk)
-    frames = page._grid(visit, "0.5, 1", "1", *(values[name] for name in page.form))
+    frames = page._grid(visit, "0.5, 1", "1", [values[name] for name in page.form])
     first = next(frames)
     assert first["disabled"]["grid"]
     assert visit.running

@@ -144,7 +144,7 @@ def test_two_visitors_see_their_own_languages_at_once(page: Page, desk: Desk) ->
     for language, visit in visits.items():
         page._take(visit, "the dog")
         values = form(desk)
-        runs[language] = page._run(visit, *(values[name] for name in page.form))
+        runs[language] = page._run(visit, [values[name] for name in page.form])
     seen: dict[str, list[str]] = {language: [] for language in LANGUAGES}
 
     def step(language: str) -> None:
@@ -184,7 +184,7 @@ def test_a_switch_during_a_run_shows_with_its_next_token(page: Page, desk: Desk)
     visit = desk.open("visitor")
     page._take(visit, "the dog")
     values = form(desk, max_new_tokens=20, min_new_tokens=20)
-    frames = page._run(visit, *(values[name] for name in page.form))
+    frames = page._run(visit, [values[name] for name in page.form])
     assert title("en") in sights(next(frames))
     visit.language = "zh"
     assert title("zh") in sights(next(frames))

@@ -7,11 +7,13 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from components import frame
 from components.desk import Desk
 from components.page import Page
 from components.visit import Visit
+from components.widgets import host
 from tests.components.pages import page_over
-from tests.components.test_desk import desk, form, ids, visit
+from tests.components.test_desk import desk, form, ids, trace, visit
 
 __all__ = ["desk", "visit"]  # fixtures
 
@@ -25,13 +27,13 @@ def begin(page: Page, desk: Desk, visit: Visit, message: str) -> Iterator[dict[s
     """A run of the page, as Run begins it."""
     page._take(visit, message)
     values = form(desk, max_new_tokens=60, min_new_tokens=60)
-    return page._run(visit, *(values[name] for name in page.form))
+    return page._run(visit, [values[name] for name in page.form])
 
 
 def test_run_can_be_pressed_again_after_a_frame_that_failed(page: Page, desk: Desk, visit: Visit, monkeypatch) -> None:
     frames = begin(page, desk, visit, "the dog")
     next(frames)
-    monkeypatch.setattr(page, "frame", lambda visit: 1 / 0)
+    monkeypatch.setattr(page, "frame", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         next(frames)
     assert not visit.running
@@ -52,17 +54,17 @@ def test_what_is_refused_during_a_run_does_not_bring_its_message_back(page: Page
     assert "under way" in visit.notice
     for _ in frames:
         pass
-    assert visit.typed == ""
+    assert (visit.typed, visit.returned) == ("", "")
 
 
 def test_a_message_that_was_refused_comes_back(page: Page, desk: Desk, visit: Visit) -> None:
     desk.step(visit, "", form(desk))
     page._take(visit, "the dog")
     values = form(desk)
-    for _ in page._run(visit, *(values[name] for name in page.form)):
+    for _ in page._run(visit, [values[name] for name in page.form]):
         pass
     assert "not finished" in visit.notice
-    assert visit.typed == "the dog"
+    assert (visit.typed, visit.returned) == ("", "the dog")
     assert len(ids(desk, visit)) == 1
 
 
@@ -74,7 +76,7 @@ def test_a_second_message_waits_in_its_field(page: Page, desk: Desk, visit: Visi
     assert "not finished" in visit.notice
     assert shown != gr.skip()
     values = form(desk)
-    run = page._run(visit, *(values[name] for name in page.form))
+    run = page._run(visit, [values[name] for name in page.form])
     next(run)
     assert page._take(visit, "another")[0] == gr.skip()
     for _ in run:
@@ -83,15 +85,26 @@ def test_a_second_message_waits_in_its_field(page: Page, desk: Desk, visit: Visi
     assert page._take(visit, "another")[0] == ""
 
 
+def test_a_message_that_is_on_its_way_is_not_given_back_by_the_run_before(page: Page, desk: Desk, visit: Visit) -> None:
+    for _ in begin(page, desk, visit, ""):
+        pass
+    following = begin(page, desk, visit, "the dog")
+    assert page._give_back(visit) == gr.skip()  # at the end of the run before
+    for _ in following:
+        pass
+    assert visit.notice == ""
+    assert trace(desk, visit).turns == 2
+
+
 def test_what_is_typed_during_a_step_stays(page: Page, desk: Desk, visit: Visit) -> None:
     shown = form(desk)
     step, values = page._with_form(desk.step), [shown[name] for name in page.form]
-    assert step(visit, "", *values)[0] == gr.skip()
-    assert step(visit, "too early", *values)[0] == gr.skip()
+    assert step(visit, "", values)[0] == gr.skip()
+    assert step(visit, "too early", values)[0] == gr.skip()
     assert "not finished" in visit.notice
     for _ in desk.run(visit, "", form(desk)):
         pass
-    assert step(visit, "the dog", *values)[0] == ""
+    assert step(visit, "the dog", values)[0] == ""
 
 
 def test_a_choice_that_changed_the_run_is_shown_though_another_came_after_it(
@@ -124,8 +137,45 @@ def test_event_data_of_any_kind_chooses_nothing(page: Page, desk: Desk, visit: V
 
 def test_what_shows_progress_is_one_small_part(page: Page) -> None:
     """Gradio's page copies the value of whatever shows progress with each message of a run."""
-    events = [event for event in page.blocks.fns.values() if event.api_visibility == "private" and event.outputs]
+    asked = [event for event in page.blocks.fns.values() if event.fn is not None]  # others stay in the browser
+    events = [event for event in asked if event.api_visibility == "private" and event.outputs]
     assert len(events) > 40
     for event in events:
         shown = [part.elem_id for part in event.show_progress_on or event.outputs]
         assert (event.show_progress, shown) == ("hidden", ["names"]), event.fn
+
+
+def test_no_event_of_the_server_has_the_form_among_its_inputs(page: Page) -> None:
+    """After such an event gradio's page would set the state of every control with each message of every later event."""
+    controls = {control._id for control in page.form.values()}
+    asked = [event for event in page.blocks.fns.values() if event.fn is not None]
+    assert len(asked) > 20
+    assert [event.name for event in asked if controls & {part._id for part in event.inputs}] == []
+
+
+def test_what_changes_at_every_token_comes_first_on_the_page(page: Page) -> None:
+    """Gradio's page looks for it from the top of the tree, several times a token."""
+    assert [part.elem_id for part in page.blocks.children[:2]] == ["feed", "names"]
+
+
+def test_the_token_goes_ahead_of_a_frame_that_takes_its_time(
+    page: Page, desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame, "SLOW_FRAME", 0.0)
+    whole, early, *_ = frames = list(begin(page, desk, visit, "the dog"))
+    pairs = len(frames) // 2 - 1  # a frame that a slow reader misses is skipped
+    assert pairs > 20
+    assert [bool(one["only"]) for one in frames] == [False, *[True, False] * pairs, False]
+    shown = host.read(early["first"])["timeline"]["chips"]
+    assert len(shown) > len(host.read(whole["first"])["timeline"]["chips"])
+    assert set(early["only"]) == {"conversation", "timeline"}
+    changed = {"first": None, "only": None, "began": None}
+    assert early | changed == whole | changed
+    assert early["began"] > whole["began"]
+
+
+def test_a_frame_that_is_made_fast_goes_alone(
+    page: Page, desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame, "SLOW_FRAME", 60.0)
+    assert not any(one["only"] for one in begin(page, desk, visit, "the dog"))

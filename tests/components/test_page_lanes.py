@@ -87,7 +87,7 @@ def test_45_heavy_visitors_keep_no_light_event_waiting(served: tuple[Page, Busy]
     form = form_values(desk.default)
     alone = median(light_events(page, "alone"))
     for number in range(HEAVY_VISITORS):
-        join(page, "_run", f"heavy-{number}", [None, *(form[name] for name in page.form)])
+        join(page, "_run", f"heavy-{number}", [None, [form[name] for name in page.form]])
     end = time.monotonic() + 30
     while busy.waiting < HEAVY_EVENTS and time.monotonic() < end:
         time.sleep(0.05)

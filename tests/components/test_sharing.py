@@ -176,10 +176,10 @@ def test_a_link_of_a_session_that_was_put_away_shows_the_one_that_was_opened_ane
     make, redraw = ours
     values = [form(desk)[name] for name in page.form]
     run(desk, visit)
-    assert make(visit, "", *values)["text"] == visit.shared != ""
+    assert make(visit, "", values)["text"] == visit.shared != ""
     assert "first" not in redraw(visit)  # nothing has changed
     desk.runtime.close(visit.session_id)
-    sent = make(visit, "", *values)
+    sent = make(visit, "", values)
     assert (sent["text"], sent["problem"]) == ("", words("page").text("session_gone"))
     assert trace(desk, visit).steps(0) == ()
     assert "timeline" in redraw(visit)["first"]

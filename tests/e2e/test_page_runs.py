@@ -219,3 +219,27 @@ def test_a_message_before_the_answer_ended_waits_for_stop(visit: OpenApp) -> Non
     page.page.fill("#message textarea", "")
     page.step()
     assert page.notice == ""
+
+
+PRESS_AT_THE_END = """() => {
+  const [run, stop] = ["run", "stop"].map((id) => document.getElementById(id));
+  let under_way = false;
+  new MutationObserver((_, watching) => {
+    if (under_way && !run.disabled) {
+      watching.disconnect();
+      run.click();
+    }
+    under_way = !stop.disabled;
+  }).observe(stop, { attributeFilter: ["disabled"] });
+}"""
+
+
+def test_run_may_be_pressed_the_moment_it_is_free(visit: OpenApp) -> None:
+    """What follows the end of the run before is still under way then."""
+    page = visit()
+    page.set("min_new_tokens", LONG)
+    page.page.evaluate(PRESS_AT_THE_END)
+    page.begin()
+    page.type("And Spain?")
+    eventually(lambda: "And Spain?" in "".join(page.texts("#conversation .strip")), "the run of the message", 10)
+    assert page.page.input_value("#message textarea") == ""
