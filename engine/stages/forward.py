@@ -4,14 +4,19 @@ import functools
 import inspect
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import Cache, PreTrainedModel
 
+from engine import freed_memory
 from engine.stages.inputs import Inputs
 from engine.trace import Shape
+
+#: Positions fed at once from which the activations on a CPU are so large that what they leave free goes back meanwhile.
+LONG = 1_024
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +60,8 @@ def forward(model: PreTrainedModel, inputs: Inputs, cache: Cache | None, *, stat
     """
     arguments = _arguments(model, inputs, cache) | {"output_hidden_states": states}
     started = time.perf_counter()
-    with torch.inference_mode():
+    is_long = inputs.input_ids.shape[1] >= LONG and inputs.input_ids.device.type == "cpu"
+    with torch.inference_mode(), freed_memory.giving_back() if is_long else nullcontext():
         output = model(**arguments, return_dict=True)
         logits = output.logits[0, -1].to(dtype=torch.float32, copy=True)
     if logits.device.type != "cpu":
