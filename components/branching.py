@@ -26,6 +26,7 @@ class Branching(DeskPart):
             visit.editing, visit.returned = None, ""
             return
         live_only(visit)
+        self._trace(visit)  # raises where the session was put away
         visit.editing, visit.returned = message_to_edit(self.view(visit))
 
     @taken
@@ -43,8 +44,12 @@ class Branching(DeskPart):
             live_only(visit)
             cells = overrides(temperatures, seeds)
             asked = self._experiment(visit, form, transcript(self._trace(visit)))
-            for found in self.runtime.grid(visit.session_id, self.runtime.parse(shortened(asked)), cells):
-                visit.asked, visit.grid = asked, found
+            shortly = self.runtime.parse(shortened(asked))
+            visit.asked, visit.grid = asked, None
+            for found in self.runtime.grid(visit.session_id, shortly, cells):
+                if visit.asked is not asked:  # another conversation was begun meanwhile
+                    return
+                visit.grid = found
                 yield
 
     def take(self, visit: Visit, branch: Any) -> None:

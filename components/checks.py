@@ -135,7 +135,7 @@ def _inside_checks(view: View) -> Iterator[Check]:
 
 def _asked_checks(view: View) -> Iterator[Check]:
     """Checks that a person asked for: loop = generate, cached = uncached."""
-    say, parity, uncached = words("checks"), view.results.get("parity"), view.results.get("uncached")
+    say, parity, uncached = words("checks"), view.asked("parity"), view.asked("uncached")
     if parity is not None and parity.reason is not None:
         yield Check(say.text("parity"), None, translated(parity.reason))
     elif parity is not None:

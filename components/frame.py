@@ -80,7 +80,7 @@ def frame(
         }
         | {f"ask-{name}": idle for name in panel.CONTROLS.asks}
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
-        disabled={"run": visit.running, "grid": visit.running, "stop": not visit.running},
+        disabled={"run": visit.running, "grid": visit.running, "stop": not (visit.running or visit.keeping)},
         language=visit.language,
         began=began,
     )

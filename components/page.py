@@ -3,7 +3,6 @@
 import functools
 import json
 import logging
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -55,7 +54,7 @@ class Page(Layout):
 
         A record that cannot be shown is closed.
         """
-        began = time.monotonic_ns()
+        began = host.moment()
         try:
             return self._frame(visit, began, before)
         except Exception:  # a file may come from anybody, and be wrong in ways that only a panel notices
@@ -163,8 +162,10 @@ class Page(Layout):
     def _open(self, spoken: str, request: gr.Request) -> Iterator[list[Any]]:
         for said in self.intents.waiting(spoken):
             loading = rail.value([Station("", "", said)])
-            now = time.monotonic_ns()
-            told = host.feed_value({"notice": loading}, {}, hidden={}, disabled={}, language=spoken, began=now)
+            not_yet = {"run": True}
+            told = host.feed_value(
+                {"notice": loading}, {}, hidden={}, disabled=not_yet, language=spoken, began=host.moment()
+            )
             yield [gr.skip(), told]
         visit = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
         if visit.station not in self.owner:  # a link names it, which may come from anywhere
@@ -201,6 +202,8 @@ class Page(Layout):
 
         It stays there while a run goes on or waits for its turn: the browser drops a second one.
         """
+        if not visit.session_id:  # the page is not open yet, or was left alone: the message would be lost
+            return [gr.skip(), gr.skip()]
         if visit.running or visit.typed:
             visit.notice = say_to(visit).text("answer_first")
             return [gr.skip(), self.frame(visit)]
@@ -244,9 +247,10 @@ class Page(Layout):
 
     def _edit(self, visit: Visit) -> list[Any]:
         """The text of a message goes into the field, or out of it again."""
+        before = visit.editing
         self.intents.edit(visit)
         back, visit.returned = visit.returned, ""
-        return [back, self.frame(visit)]
+        return [back if visit.editing != before else gr.skip(), self.frame(visit)]
 
     def _refill(self, visit: Visit) -> list[Any]:
         """The form shows the settings of the run that was gone back to."""
@@ -267,11 +271,13 @@ class Page(Layout):
         station = _sent(event).get("id")
         if isinstance(station, str) and station in self.owner:
             visit.station = station
-        shown = self._panel(visit)
-        return shown if visit.choices == mine else [gr.skip(), gr.skip()]
+        tab, frame = self._panel(visit)
+        return [tab, frame if visit.choices == mine else gr.skip()]
 
     def _panel(self, visit: Visit) -> list[Any]:
-        return [gr.Tabs(selected=self.owner[visit.station].STATION), self.frame(visit)]
+        """The frame first: it takes its time, and the tab must be that of the station chosen last."""
+        frame = self.frame(visit)
+        return [gr.Tabs(selected=self.owner[visit.station].STATION), frame]
 
     def _select(self, visit: Visit, event: gr.EventData) -> Any:
         visit.choices = mine = visit.choices + 1

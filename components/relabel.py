@@ -64,7 +64,8 @@ def wire(feed: gr.HTML, labels: Labels, names: gr.HTML, switch: gr.Radio, **opti
         language = asked if isinstance(asked, str) and asked in LANGUAGES else DEFAULT
         return [*labels.updates(language), language]
 
-    feed.select(relabel, None, [*labels.components, names, switch], **options)
+    # By itself gradio would drop a switch that comes before the one before it is done.
+    feed.select(relabel, None, [*labels.components, names, switch], trigger_mode="multiple", **options)
 
 
 def _blocks(layout: gr.Blocks) -> list[Block]:

@@ -98,7 +98,9 @@ def recall(loaded: LoadedModel, trace: Trace, cache_budget: int | None) -> Conve
         turn.prefill()
     conversation.absorb(events[begun:])
     if conversation.turn is turn and turn is not None:
-        if turn.window is None:
+        if trace.experiment.mistake == "history_reencoded" and len(turn.answer) > 1:
+            turn.cache = None  # that mistake computes without one
+        elif turn.window is None:
             _feed(loaded, turn, turn.answer[:-1])
         elif turn.answer:  # the oldest of the prompt may have left by now
             turn.cache = None

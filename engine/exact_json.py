@@ -86,7 +86,11 @@ class ExactJson(TypedJson):
             raise ExperimentError(path, said("no_such_array", count=len(raw), dtype=dtype, shape=short(shape)))
         if dtype == "bool" and raw.strip(b"\x00\x01"):
             raise ExperimentError(path, said("array_of_truths"))
-        return np.frombuffer(raw, dtype=numbers).astype(dtype).reshape(shape)
+        found = np.frombuffer(raw, dtype=numbers).astype(dtype)
+        try:
+            return found.reshape(shape)
+        except ValueError:  # none at all of very many
+            raise ExperimentError(path, said("no_such_array", count=0, dtype=dtype, shape=short(shape))) from None
 
     def read_sentence(self, value: Any, path: str) -> Sentence:
         return self._sentence(value, path, SENTENCE_DEPTH)

@@ -1,5 +1,6 @@
 """Whether a trace that comes from outside hangs together, so that what looks at it may rely on it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -33,6 +34,13 @@ ENDS_AGAIN = frozenset({("tool_call", "cancelled"), ("tool_call", "error")})
 
 #: Layers, and heads of a layer, at most: pages count through them. The largest models have some hundred.
 MOST_PARTS = 1_000
+
+#: Numbers that the end of a turn is told with.
+MOST_SAID = 2**63
+
+#: Bytes of a token, and of all that a turn's prompt is shown as: pages are made of every one, many times over.
+MOST_TOKEN = 1_000
+MOST_PROMPT = 1_000_000
 
 
 def check_order(trace: Trace) -> None:
@@ -125,6 +133,10 @@ def check_whole(trace: Trace) -> None:
 def _check_rendered(event: Rendered, path: str) -> None:
     count = event.token_ids.size
     same(path, "token_ids", count, event.pieces, event.token_bytes)
+    _check_tokens(event.token_bytes, f"{path}.token_bytes")
+    _check_tokens([piece.encode("utf-8", "replace") for piece in event.pieces], f"{path}.pieces")
+    if count and len(event.text) > MOST_PROMPT:
+        raise ExperimentError(f"{path}.text", said("prompt_shown_too_long", count=len(event.text), most=MOST_PROMPT))
     shaped(path, "span_index", event.span_index, (count,))
     shaped(path, "special", event.special, (count,))
     if count and (event.span_index.min() < -1 or event.span_index.max() >= len(event.spans)):
@@ -146,11 +158,20 @@ def _check_step(step: Stepped, facts: ModelFacts, path: str) -> None:
     if step.candidate_ids.min() < 0 or step.candidate_ids.max() >= facts.vocab_rows:
         raise ExperimentError(f"{path}.candidate_ids", said("ids_up_to", last=facts.vocab_rows - 1))
     same(path, "candidate_ids", count, step.candidate_bytes)
+    _check_tokens((*step.candidate_bytes, step.token_bytes), f"{path}.candidate_bytes")
     shaped(path, "logits", step.logits, (stages, count))
     shaped(path, "probabilities", step.probabilities, (stages, count))
     weights = step.probabilities
     if not ((weights >= 0) & (weights <= 1.001)).all() or not (step.logits < float("inf")).all():
         raise ExperimentError(path, said("no_probabilities"))
+
+
+def _check_tokens(tokens: Sequence[bytes], path: str) -> None:
+    longest, size = max(map(len, tokens), default=0), sum(map(len, tokens))
+    if longest > MOST_TOKEN:
+        raise ExperimentError(path, said("token_too_long", count=longest, most=MOST_TOKEN))
+    if size > MOST_PROMPT:
+        raise ExperimentError(path, said("prompt_shown_too_long", count=size, most=MOST_PROMPT))
 
 
 def _check_stopped(event: Stopped, steps: int, path: str) -> None:
@@ -162,8 +183,11 @@ def _check_stopped(event: Stopped, steps: int, path: str) -> None:
     if event.reason == "no_candidate" and evidence.get("stage") not in STAGES:
         raise ExperimentError(f"{path}.evidence", said("no_such_end", reason=event.reason))
     for name, kind in (TOLD.get(event.reason, {}) | TOLD.get(limit, {})).items():
-        if not isinstance(evidence.get(name), kind) or isinstance(evidence[name], bool):
+        value = evidence.get(name)
+        if not isinstance(value, kind) or isinstance(value, bool):
             raise ExperimentError(f"{path}.evidence", said("name_missing", name=name))
+        if isinstance(value, int | float) and not 0 <= value <= MOST_SAID:
+            raise ExperimentError(f"{path}.evidence", said("no_such_end", reason=event.reason))
     if event.reason in ("eos", "grammar_end", "stop_string") and not steps:
         raise ExperimentError(path, said("end_without_token", reason=event.reason))
 

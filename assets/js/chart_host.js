@@ -65,6 +65,7 @@ decodescope.views.chart_host = (root, send, options) => {
 
   function failed(error) {
     console.error("chart not drawn:", error);
+    drawn = ""; // the next value is drawn, also where it is the same
     fold.open = true;
   }
 

@@ -12,6 +12,7 @@ from components.units import share_text
 from components.widgets import heatmap, token_strip
 from components.widgets.token_strip import Group
 from engine.answers.attention_matrix import AttentionMatrix
+from engine.refusals import Refused
 
 
 def asked_matrix(view: View) -> AttentionMatrix | None:
@@ -21,7 +22,10 @@ def asked_matrix(view: View) -> AttentionMatrix | None:
         return matrix
     if matrix.head == view.cursor.head or view.probe is None:
         return matrix
-    moved: AttentionMatrix = ask(view, "attention_matrix", position=matrix.last)
+    try:
+        moved: AttentionMatrix = ask(view, "attention_matrix", position=matrix.last)
+    except Refused:  # a record holds the matrices that were asked for, and the picture says whose it is
+        return matrix
     return moved
 
 

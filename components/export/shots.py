@@ -33,6 +33,8 @@ ASKED: Mapping[str, tuple[str, ...]] = {
     "norms": ("residual-positions-note", "residual-positions", "residual-positions-map"),
     "attention_matrix": ("attention-matrix-note", "attention-matrix"),
     "lens_map": ("lens-map-note", "lens-map"),
+    "cold_turn": ("turns-cold",),
+    "time_in_prompt": ("turns-time",),
 }
 
 #: Of the panels that look inside the model, those that every page has where they were recorded.

@@ -53,7 +53,7 @@ def render(view: View) -> list[Any]:
         ),
         formula_table(view.facts, step),
         layers_table(view.facts, step),
-        uncached_table(view.results.get("uncached")),
+        uncached_table(view.asked("uncached")),
         models_table(view, step),
     ]
 

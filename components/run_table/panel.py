@@ -42,7 +42,7 @@ def render(view: View) -> list[Any]:
     return [
         stages_value(view, select(view)),
         times_value(view, prefilled),
-        parity_value(view.results.get("parity"), view.steps),
+        parity_value(view.asked("parity"), view.steps),
         mistakes_value(mistake, view.nearest_step, view.steps, view.facts.eos_ids),
     ]
 

@@ -10,6 +10,7 @@ shifts the indices of nested deletes twice, meets no list inside a list. `read` 
 
 import json
 import re
+import time
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,7 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 WIDGETS = ("host", "rail", "token_strip", "table", "chart_host", "pad", "heatmap")
 SCRIPTS = (*WIDGETS, "stream", "lesson", "page", "language", "sharing", "reach")
+_EPOCH = time.time_ns() - time.monotonic_ns()
 BLOCK = 32  # also in assets/js/host.js
 COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 SHEETS = ("tokens", "page", "controls", "widgets", "edges", "pad", "sharing", "lesson", "reach")
@@ -70,6 +72,11 @@ def feed(elem_id: str, label: str) -> gr.HTML:
     return widget("feed", elem_id, label)
 
 
+def moment() -> int:
+    """Nanoseconds on a clock that only goes on, also from one start of the program to the next."""
+    return _EPOCH + time.monotonic_ns()
+
+
 def feed_value(
     first: Mapping[str, Any],
     soon: Mapping[str, Any],
@@ -81,7 +88,7 @@ def feed_value(
 ) -> dict[str, Any]:
     """Values by the widget's element id: those to be seen first, and those that may come a moment later.
 
-    `began` says when the making of this value began, on a clock that only goes on: events of one visitor run side by
+    `began` is the `moment` when the making of this value began: events of one visitor run side by
     side, and a value that was begun before the one on the page has nothing to say any more.
 
     A value that goes ahead of a whole one names in `only` the widgets that it is about; the rest stays as it is shown.

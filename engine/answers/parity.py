@@ -14,6 +14,7 @@ class Parity:
     theirs: tuple[int, ...] = ()
     first_difference: int | None = None  # the step
     seconds: float = 0.0
+    turn: int = 0
 
     @property
     def equal(self) -> bool:

@@ -29,7 +29,7 @@ def parity(conversation: Conversation) -> Parity:
     turn = conversation.turn
     reason = _reason_against(conversation, turn)
     if reason is not None or turn is None:
-        return Parity(reason)
+        return Parity(reason, turn=max(conversation.trace.turns - 1, 0))
     ours = tuple(turn.answer[:MAX_TOKENS])
     started = time.perf_counter()
     theirs = generate_ids(
@@ -47,6 +47,7 @@ def parity(conversation: Conversation) -> Parity:
         theirs=theirs,
         first_difference=None if same == len(ours) == len(theirs) else same,
         seconds=time.perf_counter() - started,
+        turn=turn.index,
     )
 
 

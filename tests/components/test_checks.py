@@ -87,9 +87,13 @@ def test_a_greedy_step_has_no_draw_to_check():
 @pytest.mark.parametrize(
     ("parity", "ok", "detail"),
     [
-        (SimpleNamespace(reason=None, ours=(1, 2), first_difference=None), True, "2 tokens are the same in both"),
-        (SimpleNamespace(reason=None, ours=(1, 2), first_difference=1), False, "part at step 1"),
-        (SimpleNamespace(reason="another order", ours=(), first_difference=None), None, "another order"),
+        (
+            SimpleNamespace(reason=None, ours=(1, 2), first_difference=None, turn=0),
+            True,
+            "2 tokens are the same in both",
+        ),
+        (SimpleNamespace(reason=None, ours=(1, 2), first_difference=1, turn=0), False, "part at step 1"),
+        (SimpleNamespace(reason="another order", ours=(), first_difference=None, turn=0), None, "another order"),
     ],
 )
 def test_loop_equals_generate_once_it_was_asked(trace, parity, ok, detail):
@@ -97,20 +101,24 @@ def test_loop_equals_generate_once_it_was_asked(trace, parity, ok, detail):
     check = checks.select(make_view(trace, results={"parity": parity}))[-1]
     assert (check.label, check.ok) == ("loop = generate", ok)
     assert detail in check.detail
+    parity.turn = 1
+    assert not any(
+        check.label == "loop = generate" for check in checks.select(make_view(trace, results={"parity": parity}))
+    )
 
 
 @pytest.mark.parametrize(
     ("reused", "difference", "ok"), [(23, 4e-5, True), (23, 2e-3, False), (0, 0.0, None), (23, float("nan"), False)]
 )
 def test_cached_equals_uncached_once_it_was_asked(trace, reused, difference, ok):
-    result = SimpleNamespace(step=3, reused=reused, max_difference=difference)
+    result = SimpleNamespace(turn=0, step=3, reused=reused, max_difference=difference)
     check = checks.select(make_view(trace, results={"uncached": result}))[-1]
     assert (check.label, check.ok) == ("cached = uncached", ok)
     assert "tep 3" in check.detail
 
 
 def test_rounding_is_allowed_by_the_type_of_the_weights(trace):
-    result = SimpleNamespace(step=3, reused=23, max_difference=0.05)
+    result = SimpleNamespace(turn=0, step=3, reused=23, max_difference=0.05)
     half = dataclasses.replace(trace, facts=make_facts(dtype="float16"))
     assert checks.select(make_view(half, results={"uncached": result}))[-1].ok is True
 

@@ -232,3 +232,13 @@ def test_the_page_puts_a_message_into_the_field_and_says_so(page: Page, desk: De
     typed, frame = page._edit(visit)
     assert typed == ""
     assert frame["hidden"]["save-edit"]
+
+
+def test_a_grid_that_is_left_for_a_new_conversation_does_not_come_back(desk: Desk, visit: Visit) -> None:
+    run(desk, visit)
+    frames = desk.grid(visit, "0.5, 1", "1", form(desk))
+    next(frames)
+    assert visit.grid is not None
+    desk.new(visit, "the dog", form(desk))
+    list(frames)
+    assert (visit.grid, visit.asked) == (None, None)

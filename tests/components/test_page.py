@@ -1,5 +1,6 @@
 """What the page makes of events, without a browser: runs that break, events that overlap, data of any kind."""
 
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ import gradio as gr
 import pytest
 
 from components import frame
+from components.copy import words
 from components.desk import Desk
 from components.page import Page
 from components.visit import Visit
@@ -179,3 +181,61 @@ def test_a_frame_that_is_made_fast_goes_alone(
 ) -> None:
     monkeypatch.setattr(frame, "SLOW_FRAME", 60.0)
     assert not any(one["only"] for one in begin(page, desk, visit, "the dog"))
+
+
+def test_a_message_sent_before_the_page_is_open_stays_in_its_field(page: Page) -> None:
+    early = Visit()
+    assert page._take(early, "the dog") == [gr.skip(), gr.skip()]
+    assert (early.typed, early.returned) == ("", "")
+
+
+def test_the_tab_is_that_of_the_station_chosen_last(
+    page: Page, desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.step(visit, "", form(desk))
+    slow = page.frame
+
+    def overtaken(visit: Visit) -> dict[str, Any]:
+        """While the panel is made, a token is chosen."""
+        monkeypatch.setattr(page, "frame", slow)
+        page._select(visit, SimpleNamespace(_data={"position": 1}))
+        return slow(visit)
+
+    monkeypatch.setattr(page, "frame", overtaken)
+    tab, shown = page._choose_station(visit, SimpleNamespace(_data={"id": "lens"}))
+    assert (tab.selected, shown) == ("lens", gr.skip())
+
+
+def test_what_cannot_be_edited_leaves_the_field_alone(page: Page, desk: Desk, visit: Visit) -> None:
+    desk.runtime.close(visit.session_id)
+    assert page._edit(visit)[0] == gr.skip()
+    assert visit.notice == words("page").text("session_gone")
+    desk.step(visit, "", form(desk))
+    assert page._edit(visit)[0] == "the cat sat"
+    assert page._edit(visit)[0] == ""
+
+
+def test_stop_can_be_pressed_while_a_record_is_made(page: Page, visit: Visit) -> None:
+    assert page.frame(visit)["disabled"]["stop"]
+    visit.keeping = True
+    assert not page.frame(visit)["disabled"]["stop"]
+
+
+def test_a_refused_save_sends_nothing(page: Page, desk: Desk, visit: Visit) -> None:
+    desk.step(visit, "", form(desk))
+    (save,) = (one.fn for one in page.blocks.fns.values() if one.targets == [(page.header.records.save._id, "click")])
+    sent = [part[0] for part in save(visit, "no steps")]
+    assert sent[0] == ""
+    assert all(one in ("", gr.skip()) for one in sent)
+    assert visit.notice
+    assert any("base64" not in one and "\n" in one for part in save(visit, "") if isinstance(one := part[0], str))
+
+
+def test_a_switch_of_the_language_is_never_dropped(page: Page) -> None:
+    (asked,) = (one for one in page.blocks.fns.values() if one.targets == [(page.feed._id, "select")])
+    assert asked.trigger_mode == "multiple"
+
+
+def test_values_go_on_from_one_start_of_the_program_to_the_next() -> None:
+    assert abs(host.moment() - time.time_ns()) < 60e9
+    assert host.moment() <= host.moment()

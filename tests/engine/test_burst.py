@@ -118,8 +118,9 @@ def test_what_is_called_twice_gives_the_same_twice(llama):
     assert [told(piece.events) for piece in first] == [told(piece.events) for piece in second]
 
 
-def test_a_recalled_run_holds_the_cache_that_it_had(llama):
-    whole = Conversation(llama, experiment(**FOLLOWED))
+@pytest.mark.parametrize("mistake", [None, "history_reencoded", "mask_not_extended", "eos_not_watched"])
+def test_a_recalled_run_holds_the_cache_that_it_had(llama, mistake):
+    whole = Conversation(llama, experiment(**FOLLOWED, mistake=mistake))
     while whole.advance():
         again = recall(llama, pickled(whole.trace), None)
         assert (again.turn.kv_tokens, again.cache_bytes) == (whole.turn.kv_tokens, whole.cache_bytes)

@@ -110,6 +110,7 @@ def change(content, path, value):
 
 
 LENS = ("answers", 0, "result")
+NONE_OF_MANY = {"dtype": "int32", "shape": [2**31 - 1, 2**31 - 1, 0], "data": ""}
 
 
 @pytest.mark.parametrize(
@@ -134,6 +135,12 @@ LENS = ("answers", 0, "result")
         (("trace", "events", 0, "token_ids", "dtype"), "float32", "trace.events[0].token_ids.dtype: one of int32"),
         (("trace", "events", 0, "token_ids", "shape"), [10**9], "bytes are no int32 array"),
         (("trace", "events", 0, "token_ids", "shape"), [-1], "a list of sizes is wanted"),
+        (("trace", "events", 0, "token_ids"), NONE_OF_MANY, "0 bytes are no int32 array"),
+        (("trace", "events", 0, "token_bytes", 0), "a" * 1_001, "a token has 1,001 bytes"),
+        (("trace", "events", 0, "pieces", 0), "é" * 501, "a token has 1,002 bytes"),
+        (("trace", "events", 0, "text"), "a" * 1_000_001, "a prompt is shown in 1,000,001 bytes"),
+        (("trace", "events", 2, "candidate_bytes", 0), "a" * 1_001, "a token has 1,001 bytes"),
+        (("trace", "events", -1, "evidence", "max_new_tokens"), 10**400, "no turn ends like that by 'length'"),
         (("trace", "events", 0, "token_ids", "data"), "?", "this is not base64"),
         (("trace", "events", 2, "step"), 3, "step 0 of turn 0 is wanted here"),
         (("trace", "events", 2, "stages"), [], "a step has stages and candidates"),
