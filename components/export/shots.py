@@ -117,11 +117,18 @@ def _panel(panel: Panel, views: Sequence[View], widgets: Sequence[str]) -> dict[
         drawn = [_draw(panel, replace(view, probe=None), None, widgets) for view in views]
     if all(f"{panel.STATION}-reason" in one for one in drawn):
         return None
-    asked = {name for view in views for name in view.results}
-    empty = TYPED | {widget for probe, mine in ASKED.items() if probe not in asked for widget in mine}
-    names = [name for name in (*widgets, f"{panel.STATION}-reason") if name not in empty]
-    columns = {name: [one.get(name) for one in drawn] for name in names}
+    names = [name for name in (*widgets, f"{panel.STATION}-reason") if name not in TYPED]
+    waiting = [_waiting(view) for view in views]
+    columns = {
+        name: [None if name in hidden else one.get(name) for one, hidden in zip(drawn, waiting, strict=True)]
+        for name in names
+    }
     return {name: column for name, column in columns.items() if any(value is not None for value in column)}
+
+
+def _waiting(view: View) -> set[str]:
+    """Widgets that would invite a person to press a button, which the file does not have."""
+    return {widget for probe, widgets in ASKED.items() if probe not in view.results for widget in widgets}
 
 
 def _draw(panel: Panel, view: View, listening: _Listening | None, widgets: Sequence[str]) -> dict[str, Any]:

@@ -197,6 +197,23 @@ def test_what_the_engine_refuses_becomes_words():
     assert [values[name] for name in NAMES[1:]] == [None] * 8
 
 
+def test_a_matrix_that_a_record_does_not_hold_hides_nothing_else():
+    made = conversation()
+    kept = PROBES["attention_matrix"](made, layer=1, head=0)
+
+    def recorded(name: str, **arguments: Any) -> Any:
+        if name == "attention_matrix":
+            raise Refused("not recorded")
+        return PROBES[name](made, **arguments)
+
+    view = view_of(made, {"attention_matrix": kept}, layer=1, head=3)
+    values = shown(dataclasses.replace(view, probe=recorded))
+    alone = shown(view_of(made, layer=1, head=3))
+    assert all(values[name] == alone[name] is not None for name in NAMES[:-2])
+    assert "head 0" in remarks(values["matrix-note"])
+    assert values["matrix"] is not None
+
+
 def test_the_station_and_when_there_is_nothing_to_show():
     view = dataclasses.replace(make_view(layer=1, head=3), probe=lambda name, **arguments: None)
     assert station(attention, view) == ("4 / 2 heads", "layer 1 · head 3")

@@ -19,7 +19,7 @@ from components.export.shots import ASKED, TYPED
 from components.panels import PANELS
 from components.transcript_strip import timeline
 from components.widgets.host import items
-from engine.record import Answered, Record, record_to_bytes
+from engine.record import Answered, Record, record_from_bytes, record_to_bytes
 from engine.refusals import Refused
 from engine.trace import Event, Rendered
 from tests.components.exported import HOSTILE, Exported, hostile_record, read, unpack, view_of
@@ -206,3 +206,14 @@ def test_a_record_of_which_no_page_can_be_made_is_told(record: Record) -> None:
     (make,) = [one.fn for one in page.blocks.fns.values() if pressed in one.targets]
     *_, (sent, _), _ = make(visit, "")
     assert (sent, visit.notice) == ("", words("record").text("nothing"))
+
+
+def test_what_was_asked_about_a_turn_is_shown_there_and_nowhere_else() -> None:
+    shipped = Path(__file__).parents[2] / "assets" / "traces" / "turn-two.record.json.gz"
+    record = record_from_bytes(shipped.read_bytes())
+    (turn,) = (one.result.turn for one in record.answers if one.probe == "cold_turn")
+    exported = Exported(html_page(record, "en"))
+    for at, position, _ in exported.data["places"]:
+        cold = exported.value("turns-cold", at, position)
+        assert cold["rows"] if at == turn else cold is None
+        assert exported.value("turns-time", at, position)["rows"]
