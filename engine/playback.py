@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from engine.answers.norms import Norms
+from engine.answers.parity import Parity
 from engine.answers.refusal import Refusal
 from engine.answers.table import ANSWERS
 from engine.experiment import Experiment
@@ -67,9 +69,9 @@ class Playback:
             raise NotRecorded(name)
         if isinstance(found, Refusal):
             raise Refused(found.reason)
-        rendered = shown.rendered(getattr(found, "turn", 0))
-        length = (len(rendered.token_ids) if rendered else 0) + len(shown.steps(getattr(found, "turn", 0)))
-        if max(getattr(found, place, 0) for place in ("position", "key_position", "last")) >= length:
+        rendered, steps = shown.rendered(getattr(found, "turn", 0)), shown.steps(getattr(found, "turn", 0))
+        length = (len(rendered.token_ids) if rendered else 0) + len(steps)
+        if _last_place(found) >= length or (isinstance(found, Parity) and len(found.ours) > len(steps)):
             raise NotRecorded(name, later=True)
         return found
 
@@ -103,6 +105,13 @@ def keys(answered: Answered) -> tuple[str, ...]:
 def _asked(probe: str, arguments: Mapping[str, Any]) -> str:
     """The question; an empty text asks for nothing."""
     return question(probe, {name: value for name, value in arguments.items() if value != ""})
+
+
+def _last_place(found: Any) -> int:
+    """The last position that an answer tells of, 0 where it tells of none."""
+    if isinstance(found, Norms):
+        return int(found.positions[-1])
+    return max(getattr(found, place, 0) for place in ("position", "key_position", "last"))
 
 
 def _has(probe: str, name: str) -> bool:

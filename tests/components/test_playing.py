@@ -163,6 +163,16 @@ def test_an_answer_about_what_comes_later_waits_until_it_is_there(live):
         playback.probe(1, "attention_matrix", **asked | {"head": 1})
 
 
+@pytest.mark.parametrize("name", ["norms", "parity"])
+def test_an_answer_about_the_whole_turn_waits_for_its_end(live, name):
+    visit = finished(live)
+    live.ask(visit, name)
+    playback = Playback(saved(live, visit))
+    assert_same(playback.probe(playback.steps, name), visit.results[name])
+    with pytest.raises(Refused, match="further on in the run"):
+        playback.probe(1, name)
+
+
 def test_the_trace_in_a_record_may_have_no_token():
     empty = read_only_prompt()
     desk, page = replaying(empty)
