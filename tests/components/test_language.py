@@ -184,11 +184,11 @@ def test_a_switch_during_a_run_shows_with_its_next_token(page: Page, desk: Desk)
     visit = desk.open("visitor")
     page._take(visit, "the dog")
     values = form(desk, max_new_tokens=20, min_new_tokens=20)
-    frames = page._run(visit, [values[name] for name in page.form])
-    assert title("en") in sights(next(frames))
+    whole = (frame for frame in page._run(visit, [values[name] for name in page.form]) if not frame["only"])
+    assert title("en") in sights(next(whole))
     visit.language = "zh"
-    assert title("zh") in sights(next(frames))
-    frames.close()
+    assert title("zh") in sights(next(whole))
+    whole.close()
 
 
 # --- the page in a language whose every text is marked ---

@@ -65,7 +65,7 @@ def test_saving_speaks_the_language_from_its_first_step_to_its_last(page, visit)
 
 def told(generator: Iterator[Any], visit: Visit, said: list[str]) -> Iterator[Any]:
     for step in generator:
-        said.append(visit.said)
+        said += [visit.said] if visit.said else []
         yield step
 
 
