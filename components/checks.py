@@ -7,7 +7,7 @@ import numpy as np
 
 from components.copy import words
 from components.in_words import translated
-from components.inside import newest
+from components.inside import newest, of_turn
 from components.panel import View
 from components.widgets.rail import Station, Tone
 from engine.facts import ModelFacts
@@ -135,7 +135,7 @@ def _inside_checks(view: View) -> Iterator[Check]:
 
 def _asked_checks(view: View) -> Iterator[Check]:
     """Checks that a person asked for: loop = generate, cached = uncached."""
-    say, parity, uncached = words("checks"), view.asked("parity"), view.asked("uncached")
+    say, parity, uncached = words("checks"), of_turn(view, "parity"), of_turn(view, "uncached")
     if parity is not None and parity.reason is not None:
         yield Check(say.text("parity"), None, translated(parity.reason))
     elif parity is not None:

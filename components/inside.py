@@ -19,7 +19,7 @@ def newest(view: View, name: str) -> Any:
 
 
 def of_turn(view: View, name: str) -> Any:
-    """The answer of a probe of many positions, where it is at hand and about the turn in sight; else None."""
+    """The answer of a probe of a turn, where it is at hand and about the turn in sight; else None."""
     found = view.results.get(name)
     return found if found is not None and found.turn == view.cursor.turn else None
 

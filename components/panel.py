@@ -74,11 +74,6 @@ class View:
     grid: Any = None  # the newest grid as far as it is
     recorded: Recorded | None = None  # None where the run is the visitor's own
 
-    def asked(self, probe: str) -> Any:
-        """What the probe gave about the selected turn; None where it was not asked about it."""
-        found = self.results.get(probe)
-        return found if found is None or found.turn == self.cursor.turn else None
-
     @property
     def rendered(self) -> Rendered | None:
         """The selected turn as text and tokens, None before it was rendered."""

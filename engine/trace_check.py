@@ -135,8 +135,9 @@ def _check_rendered(event: Rendered, path: str) -> None:
     same(path, "token_ids", count, event.pieces, event.token_bytes)
     _check_tokens(event.token_bytes, f"{path}.token_bytes")
     _check_tokens([piece.encode("utf-8", "replace") for piece in event.pieces], f"{path}.pieces")
-    if count and len(event.text) > MOST_PROMPT:
-        raise ExperimentError(f"{path}.text", said("prompt_shown_too_long", count=len(event.text), most=MOST_PROMPT))
+    size = len(event.text.encode("utf-8", "replace"))
+    if count and size > MOST_PROMPT:
+        raise ExperimentError(f"{path}.text", said("prompt_shown_too_long", count=size, most=MOST_PROMPT))
     shaped(path, "span_index", event.span_index, (count,))
     shaped(path, "special", event.special, (count,))
     if count and (event.span_index.min() < -1 or event.span_index.max() >= len(event.spans)):

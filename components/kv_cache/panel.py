@@ -6,6 +6,7 @@ import gradio as gr
 
 from components.copy import sentences, words
 from components.heading import titled
+from components.inside import of_turn
 from components.kv_cache.growth import HEIGHT, growth_figure, growth_numbers
 from components.kv_cache.tables import formula_table, layers_table, models_table, uncached_table
 from components.panel import Controls, View
@@ -53,7 +54,7 @@ def render(view: View) -> list[Any]:
         ),
         formula_table(view.facts, step),
         layers_table(view.facts, step),
-        uncached_table(view.asked("uncached")),
+        uncached_table(of_turn(view, "uncached")),
         models_table(view, step),
     ]
 

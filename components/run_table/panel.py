@@ -6,6 +6,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
+from components.inside import of_turn
 from components.panel import Controls, View
 from components.run_table.mistakes import mistakes_value
 from components.run_table.parity import parity_value
@@ -42,7 +43,7 @@ def render(view: View) -> list[Any]:
     return [
         stages_value(view, select(view)),
         times_value(view, prefilled),
-        parity_value(view.asked("parity"), view.steps),
+        parity_value(of_turn(view, "parity"), view.steps),
         mistakes_value(mistake, view.nearest_step, view.steps, view.facts.eos_ids),
     ]
 

@@ -6,6 +6,7 @@ import gradio as gr
 
 from components.copy import words
 from components.heading import titled
+from components.inside import of_turn
 from components.panel import Controls, View
 from components.turns import cause, closing, ledger, matched
 from components.turns.checks import cold_table, prefix_note, time_table
@@ -57,13 +58,12 @@ def render(view: View) -> list[Any]:
     rendered = [one for turn in turns if (one := trace.rendered(turn)) is not None]
     found = [cause.select(trace, one.turn) or matched.select(trace, one.turn) for one in rendered]
     ends = [end for turn in turns if (end := closing.select(trace, turn)) is not None]
-    cold = view.results.get("cold_turn")
     return [
         turns_table(rows),
         chart_host.value(turns_figure(rows), label=say.text("chart"), height=turns_height(rows)),
         differences_table(rendered, found),
         closings_table(ends),
-        cold_table(cold if cold is not None and cold.turn == view.cursor.turn else None),
+        cold_table(of_turn(view, "cold_turn")),
         prefix_note(trace.rendered(0)),
         time_table(view.results.get("time_in_prompt")),
     ]
