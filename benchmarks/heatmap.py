@@ -19,7 +19,8 @@ from benchmarks.prompts import prompt_of
 from benchmarks.serving import served
 from components.widgets import heatmap
 from tests.e2e import browser as harness
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 #: Notes when the page was clicked last, and when the matrix was painted after it.
 WATCH = """

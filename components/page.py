@@ -113,8 +113,10 @@ class Page(Layout):
         begun = self.settings.pressed(functools.partial(gr.on, [self.run.click, self.message.submit])).then(
             self._take, [self.visit, self.message], [self.message, self.feed], **light
         )
-        ended = begun.then(self._run, [self.visit, filled], self.feed, **heavy)
-        self._follow_model(ended.then(self._give_back, self.visit, self.message, **light))
+        # By itself gradio drops what comes before the one before is shown: a message on its way into a run too.
+        each: dict[str, Any] = {"trigger_mode": "multiple"}
+        ended = begun.then(self._run, [self.visit, filled], self.feed, **heavy, **each)
+        self._follow_model(ended.then(self._give_back, self.visit, self.message, **light, **each))
         self.edit.click(self._edit, self.visit, [self.message, self.feed], **light)
         self.settings.pressed(self.save_edit.click).then(
             self._with_form(self.intents.save_edit), asked, [self.message, self.feed], **heavy
@@ -132,8 +134,6 @@ class Page(Layout):
         for button, by in ((self.left, -1), (self.right, 1)):
             move = functools.partial(self.intents.move, by=by)
             button.click(self._plain(move), self.visit, self.feed, **heavy)
-        # By itself gradio would drop a choice that comes before the one before it is shown.
-        each: dict[str, Any] = {"trigger_mode": "multiple"}
         self.rail.select(self._choose_station, [self.visit], [self.panels.tabs, self.feed], **light, **each)
         for part in (self.conversation, self.timeline, *self._selectable()):
             chosen = part.select(self._select, self.visit, self.feed, **heavy, **each)

@@ -19,7 +19,8 @@ from engine.loading.progress import Progress
 from engine.many_runtimes import ManyRuntimes
 from engine.models_at_hand import ModelsAtHand
 from engine.record import Record
-from tests.engine.test_many_runtimes import PATIENCE, Shop, catalog
+from tests.engine.test_many_runtimes import Shop, catalog
+from tests.patience import PATIENCE
 
 
 @pytest.fixture

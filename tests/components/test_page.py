@@ -236,6 +236,12 @@ def test_a_switch_of_the_language_is_never_dropped(page: Page) -> None:
     assert asked.trigger_mode == "multiple"
 
 
+def test_a_message_that_left_its_field_is_never_dropped(page: Page) -> None:
+    """Run may be pressed while the page has not yet heard of the end of the run before."""
+    modes = {event.name: event.trigger_mode for event in page.blocks.fns.values()}
+    assert (modes["_run"], modes["_give_back"]) == ("multiple", "multiple")
+
+
 def test_values_go_on_from_one_start_of_the_program_to_the_next() -> None:
     assert abs(host.moment() - time.time_ns()) < 60e9
     assert host.moment() <= host.moment()

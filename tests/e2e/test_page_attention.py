@@ -1,7 +1,8 @@
 """Attention on the page: a head is chosen on the map, its matrix comes on demand, and a row of it moves the cursor."""
 
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 LAYERS, HEADS = 30, 9
 

@@ -1,7 +1,7 @@
 """Another candidate leaves a branch that stands beside the run; a grid shows one prompt under several settings."""
 
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 
 def test_another_candidate_makes_a_branch_and_one_can_go_back(visit: OpenApp) -> None:

@@ -1,7 +1,7 @@
 """A chat over its limit on the page: what stays, what leaves, and every strategy side by side."""
 
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 
 def test_a_chat_over_the_limit_is_cut_and_every_strategy_compared(visit: OpenApp) -> None:

@@ -2,7 +2,7 @@
 
 from tests.e2e.conftest import OpenApp
 from tests.e2e.test_page_lens import PARIS
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 
 def test_rows_sums_and_angles_follow_what_is_chosen_and_typed(visit: OpenApp) -> None:

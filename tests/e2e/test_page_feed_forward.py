@@ -4,7 +4,7 @@ import json
 
 from tests.e2e.app_server import ROOT
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "facts.json").read_text("utf-8"))["smollm2-135m-instruct-q4_1"]
 

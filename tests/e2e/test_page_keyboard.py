@@ -1,7 +1,8 @@
 """The keyboard: arrows, space and digits drive the page, and none of them acts while somebody types."""
 
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 
 def key(page: Visitor, name: str) -> None:

@@ -3,7 +3,8 @@
 from components.copy import words_in
 from tests.components.languages import english
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 RUN = {language: words_in(language, "page").text("run") for language in ("en", "zh")}
 SWITCH = {"en": "English", "zh": "中文"}

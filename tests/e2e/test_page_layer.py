@@ -1,7 +1,7 @@
 """One layer on the page: worked out by hand it is the model's, and layer and operation are chosen by a click."""
 
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 
 def test_a_layer_is_taken_apart(visit: OpenApp) -> None:

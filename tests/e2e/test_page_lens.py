@@ -7,7 +7,8 @@ import pytest
 from tests.e2e.app_server import ROOT
 from tests.e2e.conftest import OpenApp
 from tests.e2e.test_page_attention import click_cell
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "facts.json").read_text("utf-8"))
 PARIS = GOLDEN["smollm2-135m-instruct-q4_1"]["weights_embedded"]

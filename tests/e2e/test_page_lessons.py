@@ -8,7 +8,7 @@ from engine.catalog import load_catalog
 from engine.lesson_text import fill
 from tests.e2e import app_server
 from tests.e2e.conftest import OpenPage
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 LIBRARY = read_library(load_catalog().loadable_ids)
 LOCALES = {"en": "en-US", "zh": "zh-CN"}

@@ -9,7 +9,8 @@ from typing import Any
 from playwright.sync_api import Browser, Frame, Page
 
 from tests.e2e.conftest import OpenApp, OpenPage
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 NO_CLIPBOARD = """
   Object.defineProperty(navigator, "clipboard", { value: { writeText: () => Promise.reject(new Error("refused")) } });

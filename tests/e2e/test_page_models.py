@@ -13,8 +13,9 @@ from engine.loading.progress import Progress
 from engine.many_runtimes import ManyRuntimes
 from engine.models_at_hand import ModelsAtHand
 from tests.e2e.conftest import OpenPage
-from tests.e2e.visitor import Visitor, eventually
-from tests.engine.test_many_runtimes import PATIENCE, Shop, catalog
+from tests.e2e.visitor import Visitor
+from tests.engine.test_many_runtimes import Shop, catalog
+from tests.patience import PATIENCE, eventually
 
 
 @pytest.fixture

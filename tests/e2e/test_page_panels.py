@@ -3,7 +3,8 @@
 import pytest
 
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 BODIES = {
     "prompt": "prompt",

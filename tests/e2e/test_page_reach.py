@@ -6,7 +6,8 @@ import pytest
 
 from tests.e2e.accessibility import violations
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 SHARED = ("logits", "draw", "text")  # stations in one panel with their neighbours
 PARTS = 4  # axe reads the whole page each time, all panels that were ever open: on four pages they are fewer

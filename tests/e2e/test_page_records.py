@@ -5,7 +5,8 @@ from pathlib import Path
 
 from tests.e2e.app_server import replaying
 from tests.e2e.conftest import OpenApp, OpenPage
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 
 def save(visitor: Visitor, file: Path, steps: str = "") -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 
 def still_lives(page: Visitor) -> None:

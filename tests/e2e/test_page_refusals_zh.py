@@ -8,7 +8,8 @@ import pytest
 
 from components.copy import words_in
 from tests.e2e.conftest import OpenApp, OpenPage
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 RECORD = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.gz"))[0].read_bytes()
 REFUSALS = words_in("zh", "refusals")

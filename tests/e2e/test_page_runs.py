@@ -4,7 +4,8 @@ from typing import Any
 
 from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import KV_BYTES_PER_TOKEN, answer, default_experiment, events, shown_tokens
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 LONG = 48
 
@@ -221,15 +222,17 @@ def test_a_message_before_the_answer_ended_waits_for_stop(visit: OpenApp) -> Non
     assert page.notice == ""
 
 
-PRESS_AT_THE_END = """() => {
+TYPE_AND_PRESS_AT_THE_END = """(message) => {
   const [run, stop] = ["run", "stop"].map((id) => document.getElementById(id));
-  let under_way = false;
+  const field = document.querySelector("#message textarea");
   new MutationObserver((_, watching) => {
-    if (under_way && !run.disabled) {
+    if (run.disabled) {
+      field.value = message;
+      field.dispatchEvent(new Event("input"));
+    } else if (field.value === message) {
       watching.disconnect();
       run.click();
     }
-    under_way = !stop.disabled;
   }).observe(stop, { attributeFilter: ["disabled"] });
 }"""
 
@@ -238,8 +241,7 @@ def test_run_may_be_pressed_the_moment_it_is_free(visit: OpenApp) -> None:
     """What follows the end of the run before is still under way then."""
     page = visit()
     page.set("min_new_tokens", LONG)
-    page.page.evaluate(PRESS_AT_THE_END)
-    page.begin()
-    page.type("And Spain?")
-    eventually(lambda: "And Spain?" in "".join(page.texts("#conversation .strip")), "the run of the message", 10)
+    page.page.evaluate(TYPE_AND_PRESS_AT_THE_END, "And Spain?")
+    page.press("run")
+    eventually(lambda: "And Spain?" in "".join(page.texts("#conversation .strip")), "the run of the message")
     assert page.page.input_value("#message textarea") == ""

@@ -4,7 +4,7 @@ import re
 
 from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import answer, default_experiment, events, shown_tokens
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 
 def test_a_change_starts_the_answer_again(visit: OpenApp) -> None:

@@ -1,7 +1,7 @@
 """A chat with a tool on the page: the call is forced, run, read back and answered, and each step of it can be seen."""
 
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 
 def test_a_calculator_is_called_and_its_result_said(visit: OpenApp) -> None:

@@ -2,7 +2,7 @@
 
 from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import default_experiment
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 FOLLOW_UPS = ("And of China?", "Thanks")
 

@@ -15,7 +15,8 @@ from engine.settings import Settings
 from tests.e2e import browser as harness
 from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import default_experiment, shown_tokens
-from tests.e2e.visitor import Visitor, eventually
+from tests.e2e.visitor import Visitor
+from tests.patience import eventually
 
 LONG = 32
 

@@ -26,7 +26,7 @@ from engine.probes.lens import lens as ask_lens
 from engine.record import Answered, Record, record_from_bytes, record_to_bytes
 from tests.components.exported import HOSTILE, hostile_record, view_of
 from tests.e2e.conftest import OpenApp
-from tests.e2e.visitor import eventually
+from tests.patience import eventually
 
 TOKENS = 60
 LIMIT = 3_000_000

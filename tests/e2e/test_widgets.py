@@ -4,7 +4,8 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.e2e.conftest import OpenPage
-from tests.e2e.widget_site import HOSTILE, eventually, press, ready, texts
+from tests.e2e.widget_site import HOSTILE, press, ready, texts
+from tests.patience import eventually
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -180,7 +181,7 @@ def test_fingers_go_from_cell_to_cell_of_a_matrix(site, browser_page: OpenPage):
     assert texts_of(page, out) == []
     keys.nth(3).hover()
     page.mouse.down()
-    eventually(lambda: texts_of(page, out) == ["→"], 20)  # held, it goes on to the end
+    eventually(lambda: texts_of(page, out) == ["→"])  # held, it goes on to the end
     page.mouse.up()
     assert said.inner_text().startswith(f"{labels[47]} × {labels[48]}: ")
     inner = page.locator("#attention .heat-over").bounding_box()

@@ -4,7 +4,8 @@ from components.widgets import host, rail
 from components.widgets.rail import Station
 from tests.e2e.browser import Watched
 from tests.e2e.conftest import OpenPage
-from tests.e2e.widget_site import STEPS, eventually, press, ready, texts
+from tests.e2e.widget_site import STEPS, press, ready, texts
+from tests.patience import eventually
 
 
 def run_frames(watched: Watched) -> None:
@@ -12,7 +13,7 @@ def run_frames(watched: Watched) -> None:
     press(watched, "regroup")
     eventually(lambda: watched.page.locator("#timeline .t").count() == 5)
     press(watched, "frames")
-    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS, 60)
+    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS)
 
 
 def test_a_run_changes_the_page_in_place(site, browser_page: OpenPage):
@@ -22,7 +23,7 @@ def test_a_run_changes_the_page_in_place(site, browser_page: OpenPage):
     press(watched, "frames")
     eventually(lambda: page.locator("#timeline .t").count() > 705)
     page.evaluate("names => { window.marked = names.map((name) => document.querySelector(name)); }", names)
-    eventually(lambda: page.locator("#timeline .t").count() == 700 + STEPS, 60)
+    eventually(lambda: page.locator("#timeline .t").count() == 700 + STEPS)
     assert page.evaluate(
         "names => window.marked.map((node, at) => node === document.querySelector(names[at]))", names
     ) == [True] * len(names)
@@ -38,7 +39,7 @@ def test_a_strip_does_not_pull_back_who_scrolled_away(site, browser_page: OpenPa
     press(watched, "frames")
     eventually(lambda: watched.page.locator("#timeline .t").count() > 705)
     watched.page.locator("#timeline .strip-box").evaluate("box => { box.scrollTop = 0; }")
-    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS, 60)
+    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS)
     assert watched.page.locator("#timeline .strip-box").evaluate("box => box.scrollTop") == 0
 
 
@@ -69,7 +70,7 @@ def test_a_step_costs_few_bytes(site, browser_page: OpenPage):
     session.send("Network.enable")
     session.on("Network.dataReceived", lambda event: received.append(event["dataLength"]))
     press(watched, "frames")
-    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS, 60)
+    eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS)
     assert sum(received) / STEPS < 12_000
 
 

@@ -1,28 +1,17 @@
 """A person at the page: presses, types, clicks and reads, and waits for what must come instead of for a time."""
 
-import time
 from collections.abc import Callable
-from typing import Any
 
 from playwright.sync_api import Locator
 
 from tests.e2e.browser import Watched
-
-PATIENCE = 60.0  # seconds; only a failing test waits that long
+from tests.patience import PATIENCE, eventually
 
 COUNT_RUNS = """() => {
   const stop = document.querySelector("#stop");
   window.runsEnded = 0;
   new MutationObserver(() => (window.runsEnded += stop.disabled)).observe(stop, { attributeFilter: ["disabled"] });
 }"""
-
-
-def eventually(condition: Callable[[], Any], what: str = "it", seconds: float = PATIENCE) -> None:
-    """Return once the condition holds; fail where it does not in time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not happen within {seconds:.0f} s"
-        time.sleep(0.02)
 
 
 class Visitor:

@@ -1,7 +1,6 @@
 """The gallery served, with buttons that drive its widgets: hostile texts, a run of tokens, groups that move."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -147,10 +146,3 @@ def ready(watched: Watched) -> Watched:
     watched.page.wait_for_selector("#attention .heat-y span")
     watched.page.wait_for_selector("#status .fact")
     return watched
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)

@@ -1,7 +1,6 @@
 """A conversation without a model: each forward can be watched, held and made to fail."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,8 +11,8 @@ import numpy as np
 from engine.experiment import Experiment
 from engine.facts import ModelFacts
 from engine.trace import Event, Prefilled, Rendered, Stepped, Stopped, Trace
+from tests.patience import PATIENCE
 
-PATIENCE = 20.0  # seconds until a test gives up; nothing waits this long when all is well
 PREFILL_BYTES = 1_000
 STEP_BYTES = 10
 
@@ -199,14 +198,6 @@ def opened(runtime, new_tokens=5, *, content="Hello", **fields):
     session = runtime.open()
     runtime.start(session, experiment(new_tokens, content=content, **fields))
     return session
-
-
-def until(condition):
-    """Wait for what another thread is about to do."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def settled(runtime):

@@ -16,8 +16,9 @@ from engine.settings import Settings
 from engine.trace import Stepped
 from engine.trace_json import trace_to_json
 from tests.engine.conversations import SAMPLED, experiment, finish, ids
-from tests.engine.fakes import Clock, until
+from tests.engine.fakes import Clock
 from tests.engine.forking import Forking
+from tests.patience import eventually
 
 LONG = {"sampling": SAMPLED | {"min_new_tokens": 300}, "stop": {"max_new_tokens": 300}}
 
@@ -38,7 +39,7 @@ def runtime(llama, gpu, clock):
     runtime = Runtime(llama, load_catalog(), settings, clock=clock, place=Bursts(llama, settings.cache_bytes, gpu))
     yield runtime
     runtime.shut_down()
-    until(lambda: gpu.live == 0)
+    eventually(lambda: gpu.live == 0)
 
 
 def started(runtime, **fields) -> str:
@@ -118,7 +119,7 @@ def test_a_visitor_who_leaves_ends_the_burst(runtime, gpu):
     frames = runtime.run(session)
     next(frames)
     runtime.close(session)
-    until(lambda: gpu.live == 0)
+    eventually(lambda: gpu.live == 0)
 
 
 def test_back_force_say_and_branches_need_no_gpu(runtime, gpu, llama):

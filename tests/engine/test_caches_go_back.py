@@ -8,7 +8,8 @@ import pytest
 
 from engine.probes.table import PROBES
 from engine.refusals import SessionGone
-from tests.engine.fakes import PATIENCE, PREFILL_BYTES, STEP_BYTES, Gate, experiment, opened, settled, token_ids, until
+from tests.engine.fakes import PREFILL_BYTES, STEP_BYTES, Gate, experiment, opened, settled, token_ids
+from tests.patience import PATIENCE, eventually
 
 
 def test_closing_stops_the_run_frees_the_cache_and_the_id_is_gone(make, lab, pool, monkeypatch):
@@ -19,7 +20,7 @@ def test_closing_stops_the_run_frees_the_cache_and_the_id_is_gone(make, lab, poo
     reader = pool.submit(lambda: list(runtime.run(session)))
     assert gate.inside.wait(PATIENCE)
     waiting = pool.submit(runtime.probe, session, "never")
-    until(lambda: runtime._scheduler._worker._queues)
+    eventually(lambda: runtime._scheduler._worker._queues)
     runtime.close(session)  # returns though the step is still running
     assert not gate.open.is_set()
     with pytest.raises(SessionGone):
@@ -137,7 +138,7 @@ def test_a_run_does_not_wait_for_what_an_earlier_one_gave_back(make, lab, pool):
     reader = pool.submit(lambda: list(runtime.run(long)))
     assert gate.inside.wait(PATIENCE)
     stepping = pool.submit(runtime.step, other)
-    until(lambda: session.run is not None)
+    eventually(lambda: session.run is not None)
     gate.open.set()
     assert token_ids(stepping.result(PATIENCE)) == [0]
     reader.result(PATIENCE)

@@ -7,7 +7,8 @@ import pytest
 
 from engine.probes.table import PROBES
 from engine.refusals import Refused
-from tests.engine.fakes import PATIENCE, experiment, settled
+from tests.engine.fakes import experiment, settled
+from tests.patience import PATIENCE
 
 SESSIONS, VISITORS, ACTIONS = 10, 20, 60
 

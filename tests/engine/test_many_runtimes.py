@@ -17,10 +17,10 @@ from engine.runtime import Runtime
 from engine.settings import Settings
 from engine.trace_json import trace_to_json
 from tests.engine.models import tiny
+from tests.patience import PATIENCE
 
 #: Id in these tests → name of the small model.
 MODELS = {"first": "llama", "second": "gpt2", "third": "qwen3", "hidden": "full"}
-PATIENCE = 20.0
 
 
 def catalog() -> Catalog:

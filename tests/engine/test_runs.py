@@ -5,7 +5,7 @@ import pytest
 
 from engine.runs import Run
 from engine.worker import Worker
-from tests.engine.fakes import PATIENCE
+from tests.patience import PATIENCE
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 from engine.experiment import ExperimentError
 from engine.probes.table import PROBES
 from engine.refusals import NothingStarted, Refused
-from tests.engine.fakes import PATIENCE, Gate, experiment, opened, settled, token_ids
+from tests.engine.fakes import Gate, experiment, opened, settled, token_ids
+from tests.patience import PATIENCE
 
 
 def test_every_press_of_step_shows_one_new_token(make):

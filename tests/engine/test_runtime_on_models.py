@@ -16,8 +16,9 @@ from engine.place import Here
 from engine.runtime import Runtime
 from engine.settings import Settings
 from engine.trace_json import trace_to_json
-from tests.engine.fakes import FakeConversation, experiment, token_ids, until
+from tests.engine.fakes import FakeConversation, experiment, token_ids
 from tests.engine.probes.test_inside import ended
+from tests.patience import eventually
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_grid_that_is_left_gives_all_its_caches_back(runtime, close):
         frames.close()
         runtime.stop(session)
         runtime.close(session)
-    until(lambda: live_caches() == before)
+    eventually(lambda: live_caches() == before)
 
 
 def test_sixteen_interleaved_seeds_equal_their_solo_runs(runtime, llama):
@@ -145,9 +146,9 @@ def test_visitors_who_leave_in_every_way_leave_no_cache_behind(runtime):
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(visit, range(30)))
-    until(lambda: runtime._sessions.running == 0)
+    eventually(lambda: runtime._sessions.running == 0)
     runtime.complete(seeded(0, 1))
-    until(lambda: live_caches() <= before)
+    eventually(lambda: live_caches() <= before)
 
 
 @pytest.mark.parametrize("at", [1, 2, 6])

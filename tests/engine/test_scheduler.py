@@ -4,7 +4,8 @@ import pytest
 
 from engine.refusals import Busy
 from engine.trace import Stopped
-from tests.engine.fakes import PATIENCE, Gate, experiment, opened, settled, token_ids, until
+from tests.engine.fakes import Gate, experiment, opened, settled, token_ids
+from tests.patience import PATIENCE, eventually
 
 
 def test_stop_takes_effect_within_the_step_that_runs_and_run_goes_on_from_there(make, lab, pool):
@@ -14,7 +15,7 @@ def test_stop_takes_effect_within_the_step_that_runs_and_run_goes_on_from_there(
     reader = pool.submit(lambda: list(runtime.run(session)))
     assert gate.inside.wait(PATIENCE)
     stopping = pool.submit(runtime.stop, session)
-    until(lambda: runtime._sessions.get(session).run.stopping)
+    eventually(lambda: runtime._sessions.get(session).run.stopping)
     gate.open.set()
     trace = stopping.result(PATIENCE)
     assert token_ids(trace) == [0, 1, 2]
@@ -57,7 +58,7 @@ def test_a_second_run_follows_the_first_and_starts_no_second_loop(make, lab, poo
     assert gate.inside.wait(PATIENCE)
     run = runtime._sessions.get(session).run
     readers.append(pool.submit(lambda: list(runtime.run(session))))
-    until(lambda: run._readers == 2)
+    eventually(lambda: run._readers == 2)
     for change in (runtime.step, runtime.back, lambda session: runtime.force(session, 0, 1)):
         with pytest.raises(Busy, match="press Stop first"):
             change(session)
@@ -127,7 +128,7 @@ def test_one_step_visitors_wait_for_at_most_two_items_more_than_wait_before_them
     assert gate.inside.wait(PATIENCE)
     before = len(lab.forwards)
     presses = [pool.submit(runtime.step, session) for session in visitors]
-    until(lambda: len(runtime._scheduler._worker._queues) == 8)
+    eventually(lambda: len(runtime._scheduler._worker._queues) == 8)
     gate.open.set()
     for press in presses:
         press.result(PATIENCE)
@@ -143,7 +144,7 @@ def test_two_long_runs_interleave_token_by_token(make, lab, pool):
     gate = Gate(lab, "a", at=1)
     readers = [pool.submit(lambda session=session: list(runtime.run(session))) for session in sessions]
     assert gate.inside.wait(PATIENCE)
-    until(lambda: runtime._scheduler._worker._queues)
+    eventually(lambda: runtime._scheduler._worker._queues)
     gate.open.set()
     for reader in readers:
         reader.result(PATIENCE)
@@ -171,7 +172,7 @@ def test_more_runs_at_once_than_allowed_are_refused_with_the_number(make, lab, p
     gate = Gate(lab, "a", at=1)
     readers = [pool.submit(lambda s=s: list(runtime.run(s))) for s in sessions[:2]]
     assert gate.inside.wait(PATIENCE)
-    until(lambda: runtime._sessions.running == 2)
+    eventually(lambda: runtime._sessions.running == 2)
     with pytest.raises(Busy, match="2 runs are under way"):
         next(runtime.run(sessions[2]))
     gate.open.set()

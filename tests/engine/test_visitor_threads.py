@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from engine.visitor_threads import VisitorThreads
-from tests.engine.fakes import until
+from tests.patience import eventually
 
 WHO = contextvars.ContextVar("who", default="nobody")
 
@@ -70,5 +70,5 @@ def test_threads_end_when_nothing_waits_and_a_chore_that_fails_is_done_again():
     before = threading.active_count()
     for visitor in range(20):
         threads.submit(visitor, lambda: None).result(20)
-    until(lambda: threading.active_count() <= before and len(done) > 2)
+    eventually(lambda: threading.active_count() <= before and len(done) > 2)
     threads.close()

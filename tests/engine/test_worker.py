@@ -7,8 +7,7 @@ from concurrent.futures import CancelledError, Future, wait
 import pytest
 
 from engine.worker import Worker
-
-PATIENCE = 20.0  # seconds until a test gives up; nothing waits this long when all is well
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
