@@ -71,7 +71,7 @@ class Choosing(DeskPart):
             kept = form | {"use_template": template, "suppress_tokens": ""}  # ids say nothing in another vocabulary
             composed = compose(kept, shown=shown, model=model_id, messages=asked)
             experiment = self.runtime.parse(composed)
-            visit.asked = visit.grid = None
+            visit.leave_grid()
             self._start(visit, experiment)
             visit.refill = True
         if visit.wanted == model_id:

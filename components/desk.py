@@ -143,7 +143,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
     def new(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         """A new conversation with what is typed; with nothing typed, the first message again."""
         text = message if message.strip() else first_question(self._trace(visit).experiment)
-        visit.asked = visit.grid = None
+        visit.leave_grid()
         self._start(visit, self._experiment(visit, form, [{"role": "user", "content": text}]))
 
     @told
@@ -211,7 +211,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         visit.session_id = self.runtime.open(visit.session_id or None)
         if visit.playing:  # what is shown needs no session
             return
-        visit.asked = visit.grid = None
+        visit.leave_grid()
         self._start(visit, self.default)
 
     def close(self, session_id: str) -> None:

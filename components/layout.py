@@ -8,6 +8,7 @@ from components import relabel
 from components.copy import words
 from components.header import Header
 from components.lesson_player import strip
+from components.message_field import MessageField
 from components.panel_column import PanelColumn
 from components.settings_form import SettingsForm
 from components.visit import Visit
@@ -51,10 +52,7 @@ class Layout:
         self.conversation = token_strip.build("conversation", say.text("conversation"))
         host.widget("heard", "heard", say.text("heard"), {"of": "conversation"})
         rail.build("notice", say.text("notice"), variant="status", live=True)
-        self.message = gr.Textbox(
-            placeholder=say.text("message"), lines=1, max_lines=6, show_label=False, elem_id="message",
-            label=say.text("message_label"),
-        )  # fmt: skip
+        self.message = MessageField()
         with gr.Row(elem_classes="go"):
             self.step = gr.Button(say.text("step"), elem_id="step")
             self.run = gr.Button(say.text("run"), elem_id="run", variant="primary")

@@ -15,6 +15,7 @@ from components.frame import ahead, frame, live
 from components.intents import Intents
 from components.layout import Layout
 from components.lesson_player import wiring
+from components.message_field import back, sent
 from components.panel import Panel
 from components.panels import PANELS
 from components.sharing import button as sharing
@@ -92,7 +93,9 @@ class Page(Layout):
         # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
         heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
         filled = self.settings.values
-        asked = [self.visit, self.message, filled]
+        message = self.message.text
+        asked = [self.visit, message, filled]
+        told = [self.message.settled, self.feed]
         # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
         opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
         opened = self.blocks.load(
@@ -101,26 +104,26 @@ class Page(Layout):
         restored = (self._restore, [self.panels.tabs, *self.form.values()])
         opened.then(restored[0], self.visit, restored[1], **light)
         link = (self.header.link, self.header.said, self.intents.link)
-        sharing.wire(*link, self.settings, self.visit, self.message, self.feed, self.frame, **light)
+        sharing.wire(*link, self.settings, self.visit, message, self.feed, self.frame, **light)
         language.wire(self.header.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, self.labels, self.names, self.header.language, **light)
         self.blocks.unload(self._close)
         for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
-            made = self.settings.pressed(button.click).then(
-                self._with_form(intent), asked, [self.message, self.feed], **heavy
-            )
-            self._follow_model(made)
-        begun = self.settings.pressed(functools.partial(gr.on, [self.run.click, self.message.submit])).then(
-            self._take, [self.visit, self.message], [self.message, self.feed], **light
+            made = self.settings.pressed(button.click).then(self._with_form(intent), asked, told, **heavy)
+            self._follow_model(self.message.settle(made))
+        begun = self.settings.pressed(functools.partial(gr.on, [self.run.click, message.submit])).then(
+            self._take, [self.visit, message], told, **light
         )
         # By itself gradio drops what comes before the one before is shown: a message on its way into a run too.
         each: dict[str, Any] = {"trigger_mode": "multiple"}
-        ended = begun.then(self._run, [self.visit, filled], self.feed, **heavy, **each)
-        self._follow_model(ended.then(self._give_back, self.visit, self.message, **light, **each))
-        self.edit.click(self._edit, self.visit, [self.message, self.feed], **light)
-        self.settings.pressed(self.save_edit.click).then(
-            self._with_form(self.intents.save_edit), asked, [self.message, self.feed], **heavy
+        ended = self.message.settle(begun).then(self._run, [self.visit, filled], self.feed, **heavy, **each)
+        given_back = ended.then(self._give_back, self.visit, self.message.settled, **light, **each)
+        self._follow_model(self.message.settle(given_back))
+        self.edit.click(self._edit, self.visit, [message, self.feed], **light)
+        saved = self.settings.pressed(self.save_edit.click).then(
+            self._with_form(self.intents.save_edit), asked, told, **heavy
         )
+        self.message.settle(saved)
         for button, *fields in self.panels.grids:
             self.settings.pressed(button.click).then(self._grid, [self.visit, *fields, filled], self.feed, **heavy)
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
@@ -189,11 +192,9 @@ class Page(Layout):
         return handle
 
     def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], bool]) -> Callable[..., list[Any]]:
-        """Only a message that was taken leaves its field: what is typed meanwhile stays."""
-
         def handle(visit: Visit, message: str, values: Sequence[Any]) -> list[Any]:
             taken = intent(visit, message, self.settings.read(values))
-            return ["" if taken and message else gr.skip(), self.frame(visit)]
+            return [sent(message) if taken else {}, self.frame(visit)]
 
         return handle
 
@@ -203,12 +204,12 @@ class Page(Layout):
         It stays there while a run goes on or waits for its turn: the browser drops a second one.
         """
         if not visit.session_id:  # the page is not open yet, or was left alone: the message would be lost
-            return [gr.skip(), gr.skip()]
+            return [{}, gr.skip()]
         if visit.running or visit.typed:
             visit.notice = say_to(visit).text("answer_first")
-            return [gr.skip(), self.frame(visit)]
+            return [{}, self.frame(visit)]
         visit.typed = message
-        return ["", gr.skip()]
+        return [sent(message), gr.skip()]
 
     def _run(self, visit: Visit, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
         form = self.settings.read(values)
@@ -249,8 +250,8 @@ class Page(Layout):
         """The text of a message goes into the field, or out of it again."""
         before = visit.editing
         self.intents.edit(visit)
-        back, visit.returned = visit.returned, ""
-        return [back if visit.editing != before else gr.skip(), self.frame(visit)]
+        text, visit.returned = visit.returned, ""
+        return [text if visit.editing != before else gr.skip(), self.frame(visit)]
 
     def _refill(self, visit: Visit) -> list[Any]:
         """The form shows the settings of the run that was gone back to."""
@@ -261,10 +262,10 @@ class Page(Layout):
         now = form_values(trace.experiment)
         return [now[name] for name in self.form]
 
-    def _give_back(self, visit: Visit) -> Any:
+    def _give_back(self, visit: Visit) -> dict[str, str]:
         """A message that was refused comes back into its field."""
-        back, visit.returned = visit.returned, ""
-        return back or gr.skip()
+        refused, visit.returned = visit.returned, ""
+        return back(refused)
 
     def _choose_station(self, visit: Visit, event: gr.EventData) -> list[Any]:
         visit.choices = mine = visit.choices + 1

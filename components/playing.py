@@ -60,7 +60,8 @@ class Player(DeskPart):
         """Show a record in the place of the visit's run: all of it, or its first `made` tokens. The form follows."""
         playback = Playback(record)
         visit.playing = Playing(playback, playback.steps if made is None else max(0, min(made, playback.steps)))
-        visit.grid, visit.editing, visit.notice, visit.refill = None, None, "", True
+        visit.leave_grid()
+        visit.editing, visit.notice, visit.refill = None, "", True
         visit.cursor = replace(visit.cursor, layer=0, head=0, branch=None)
         visit.looked = {}
         self._forget(visit)

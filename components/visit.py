@@ -39,3 +39,7 @@ class Visit:
     shared: str = ""  # the text of the newest link that was made
     loading: str = ""  # how far the model has come that was chosen, while it is being loaded
     wanted: str = ""  # the id of the model that was chosen last
+
+    def leave_grid(self) -> None:
+        """Another conversation is in sight: the grid goes, and what is still computed of it comes to nobody."""
+        self.asked = self.grid = None

@@ -65,6 +65,6 @@ class Sharing(DeskPart):
             title = self.hand.catalog.find(wanted).title
             raise Refused(words("sharing").text("choose_model", model=title))
         self._start(visit, link.experiment, prepare=False)
-        visit.asked = visit.grid = None
+        visit.leave_grid()
         look(self.view(visit), visit, link)
         visit.link, visit.refill = link, True

@@ -11,6 +11,7 @@ from components.visit import Visit
 from components.widgets import host
 from engine.refusals import Refused
 from tests.components.pages import page_over
+from tests.components.replays import saved
 from tests.components.test_desk import desk, form, ids, run, trace, visit
 
 __all__ = ["desk", "visit"]  # fixtures
@@ -234,11 +235,16 @@ def test_the_page_puts_a_message_into_the_field_and_says_so(page: Page, desk: De
     assert frame["hidden"]["save-edit"]
 
 
-def test_a_grid_that_is_left_for_a_new_conversation_does_not_come_back(desk: Desk, visit: Visit) -> None:
+@pytest.mark.parametrize("left_for", ["a new conversation", "a record"])
+def test_a_grid_that_is_left_does_not_come_back(desk: Desk, visit: Visit, left_for: str) -> None:
     run(desk, visit)
+    record = saved(desk, visit)
     frames = desk.grid(visit, "0.5, 1", "1", form(desk))
     next(frames)
     assert visit.grid is not None
-    desk.new(visit, "the dog", form(desk))
+    if left_for == "a record":
+        desk.play(visit, record)
+    else:
+        desk.new(visit, "the dog", form(desk))
     list(frames)
     assert (visit.grid, visit.asked) == (None, None)

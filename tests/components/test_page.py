@@ -11,6 +11,7 @@ import pytest
 from components import frame
 from components.copy import words
 from components.desk import Desk
+from components.message_field import back, sent
 from components.page import Page
 from components.visit import Visit
 from components.widgets import host
@@ -67,31 +68,32 @@ def test_a_message_that_was_refused_comes_back(page: Page, desk: Desk, visit: Vi
         pass
     assert "not finished" in visit.notice
     assert (visit.typed, visit.returned) == ("", "the dog")
+    assert page._give_back(visit) == back("the dog")
     assert len(ids(desk, visit)) == 1
 
 
 def test_a_second_message_waits_in_its_field(page: Page, desk: Desk, visit: Visit) -> None:
-    assert page._take(visit, "the dog")[0] == ""
-    message, shown = page._take(visit, "another")
-    assert message == gr.skip()
+    assert page._take(visit, "the dog")[0] == sent("the dog")
+    settled, shown = page._take(visit, "another")
+    assert settled == {}
     assert visit.typed == "the dog"
     assert "not finished" in visit.notice
     assert shown != gr.skip()
     values = form(desk)
     run = page._run(visit, [values[name] for name in page.form])
     next(run)
-    assert page._take(visit, "another")[0] == gr.skip()
+    assert page._take(visit, "another")[0] == {}
     for _ in run:
         pass
     assert (visit.typed, visit.notice) == ("", "")
-    assert page._take(visit, "another")[0] == ""
+    assert page._take(visit, "another")[0] == sent("another")
 
 
 def test_a_message_that_is_on_its_way_is_not_given_back_by_the_run_before(page: Page, desk: Desk, visit: Visit) -> None:
     for _ in begin(page, desk, visit, ""):
         pass
     following = begin(page, desk, visit, "the dog")
-    assert page._give_back(visit) == gr.skip()  # at the end of the run before
+    assert page._give_back(visit) == {}  # at the end of the run before
     for _ in following:
         pass
     assert visit.notice == ""
@@ -101,12 +103,12 @@ def test_a_message_that_is_on_its_way_is_not_given_back_by_the_run_before(page: 
 def test_what_is_typed_during_a_step_stays(page: Page, desk: Desk, visit: Visit) -> None:
     shown = form(desk)
     step, values = page._with_form(desk.step), [shown[name] for name in page.form]
-    assert step(visit, "", values)[0] == gr.skip()
-    assert step(visit, "too early", values)[0] == gr.skip()
+    assert step(visit, "", values)[0] == {}
+    assert step(visit, "too early", values)[0] == {}
     assert "not finished" in visit.notice
     for _ in desk.run(visit, "", form(desk)):
         pass
-    assert step(visit, "the dog", values)[0] == ""
+    assert step(visit, "the dog", values)[0] == sent("the dog")
 
 
 def test_a_choice_that_changed_the_run_is_shown_though_another_came_after_it(
@@ -185,7 +187,7 @@ def test_a_frame_that_is_made_fast_goes_alone(
 
 def test_a_message_sent_before_the_page_is_open_stays_in_its_field(page: Page) -> None:
     early = Visit()
-    assert page._take(early, "the dog") == [gr.skip(), gr.skip()]
+    assert page._take(early, "the dog") == [{}, gr.skip()]
     assert (early.typed, early.returned) == ("", "")
 
 

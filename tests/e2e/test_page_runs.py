@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import OpenApp, RunTrace
 from tests.e2e.experiments import KV_BYTES_PER_TOKEN, answer, default_experiment, events, shown_tokens
 from tests.e2e.visitor import Visitor
@@ -245,3 +247,50 @@ def test_run_may_be_pressed_the_moment_it_is_free(visit: OpenApp) -> None:
     page.press("run")
     eventually(lambda: "And Spain?" in "".join(page.texts("#conversation .strip")), "the run of the message")
     assert page.page.input_value("#message textarea") == ""
+
+
+TYPE_ON_ONCE_SENT = """(text) => {
+  const field = document.querySelector("#message textarea");
+  const fetched = window.fetch;
+  window.fetch = (resource, options) => {
+    if (String(resource.url ?? resource).includes("/queue/join")) {
+      field.value += text;
+      field.dispatchEvent(new Event("input"));
+      window.fetch = fetched;
+    }
+    return fetched(resource, options);
+  };
+}"""
+
+
+@pytest.mark.parametrize("button", ["step", "new", "run"])
+def test_what_is_typed_while_a_message_is_on_its_way_stays(visit: OpenApp, button: str) -> None:
+    page = visit()
+    page.set("max_new_tokens", 2)
+    page.run()
+    page.type("And Spain?")
+    page.page.evaluate(TYPE_ON_ONCE_SENT, " And Italy?")
+    page.press(button)
+    eventually(lambda: "And Spain?" in page.messages, "the message on the page")
+    eventually(lambda: page.calm, "the end of all events")
+    assert page.page.input_value("#message textarea") == "And Spain? And Italy?"
+
+
+def test_a_refused_message_comes_back_before_what_was_typed_meanwhile(visit: OpenApp) -> None:
+    page = visit()
+    page.step()
+    page.type("And Spain?")
+    page.page.evaluate(
+        """() => {
+          const field = document.querySelector("#message textarea");
+          new MutationObserver((_, watching) => {
+            watching.disconnect();
+            field.value = "And Italy?";
+            field.dispatchEvent(new Event("input"));
+          }).observe(document.querySelector("#notice"), { childList: true, subtree: true });
+        }"""
+    )
+    page.press("run")
+    eventually(lambda: "press Stop" in page.notice, "the refusal")
+    both = "And Spain?\nAnd Italy?"
+    eventually(lambda: page.page.input_value("#message textarea") == both, "both messages in the field")
