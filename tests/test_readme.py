@@ -78,6 +78,33 @@ def test_the_options_of_the_command_line_are_those_of_its_help() -> None:
     assert told == set(re.findall(r"--[\w-]+", helps)) - {"--help"}
 
 
+@pytest.mark.parametrize("command", ["run", "probe", "record"])
+def test_each_command_that_loads_a_model_takes_the_same_options_for_that(command: str) -> None:
+    told = re.search(r"`--model` runs on .*? are those of the app", API)
+    assert told
+    options = set(re.findall(r"--[\w-]+", told[0]))
+    assert (
+        {"--model", "--device", "--offload"}
+        <= options
+        <= set(re.findall(r"--[\w-]+", help_of("-m", "engine", command)))
+    )
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/api.md", "docs/deploy.md", "docs/lessons.md"])
+def test_commands_are_told_as_they_work_after_the_first_start(document: str) -> None:
+    """The system's Python has none of the packages."""
+    text = (ROOT / document).read_text("utf-8")
+    assert ".venv/bin/python" in text
+    assert re.findall(r"(?:^|`)python (?:-m engine|app\.py|lesson\.py).*", text, re.MULTILINE) == []
+
+
+def test_every_package_is_required_once() -> None:
+    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    names = [re.split(r"[<>=]", line)[0] for line in lines if line and not line.startswith("#")]
+    assert len(names) > 8
+    assert len(names) == len(set(names))
+
+
 def test_the_options_of_a_deploy_are_those_of_its_help() -> None:
     told = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", (ROOT / "docs" / "deploy.md").read_text("utf-8")))
     assert told == set(re.findall(r"--[\w-]+", help_of("-m", "engine", "space", "deploy"))) - {"--help"}

@@ -12,7 +12,7 @@ from engine.experiment import MAX_JSON_BYTES, ExperimentError, parse_experiment
 from engine.questions import OF_A_STEP, USUAL, questions, steps_named, wanted
 from engine.record import MAX_FILE_BYTES, Answered, Record, record_to_bytes
 from engine.refusals import Refused
-from engine.settings import Settings
+from engine.settings import LOADING, Settings
 from engine.tools.registry import TOOLS
 
 
@@ -29,7 +29,7 @@ def add(parser: argparse.ArgumentParser, catalog: Catalog) -> None:
     parser.add_argument("--layer", type=int, default=0, help="keep all heads of this layer (default: 0)")
     parser.add_argument("--head", type=int, default=0, help="keep this head of all layers (default: 0)")
     parser.add_argument("--model", choices=catalog.loadable_ids, help="run on this model, not on the one that is named")
-    Settings.add_flags(parser, "device", "dtype")
+    Settings.add_flags(parser, *LOADING)
 
 
 def main(flags: argparse.Namespace, catalog: Catalog) -> int:
