@@ -13,6 +13,10 @@ COUNT_RUNS = """() => {
   new MutationObserver(() => (window.runsEnded += stop.disabled)).observe(stop, { attributeFilter: ["disabled"] });
 }"""
 
+# Charts get by a timer what text and timeline show at once, and hear at the next frame that they are in sight.
+CHARTS_KNOW = """() => new Promise((resolve) =>
+  setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)))))"""
+
 
 class Visitor:
     """One fresh visitor, whose page shows the default experiment, rendered and waiting for its first token.
@@ -95,8 +99,9 @@ class Visitor:
         return self.page.locator(f"#set-{field} :is(input, textarea)").first
 
     def drawn(self, chart: str) -> None:
-        """Scroll to a chart and wait until it shows a figure: out of sight it keeps the one it had."""
+        """Scroll to a chart and wait until it shows its newest figure: out of sight it keeps the one it had."""
         self.page.locator(f"#{chart} .plot").scroll_into_view_if_needed()
+        self.page.evaluate(CHARTS_KNOW)
         self.page.wait_for_selector(f"#{chart} .plot:not([aria-busy]) .main-svg text >> nth=0")
 
     def _awaiting_end(self, begin: Callable[[], None]) -> None:
