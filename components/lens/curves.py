@@ -18,6 +18,7 @@ TOP, BOTTOM = 10, 36
 LABEL_GAP = 14  # pixels between the middles of two labels
 CHARACTER = 7.0  # pixels, of the mono font at 11
 LONGEST = 14
+RISEN = 0.01  # probability at the end from which a line is told of
 ASKED_COLORS = ("var(--s3)", "var(--s2)", "var(--s5)", "var(--s4)", "var(--s6)")
 
 Kind = Literal["next", "eos", "asked", "leader"]
@@ -58,12 +59,13 @@ def rank_figure(lens: Lens, vocabulary: int) -> Drawing:
     followed, last = lines(lens), len(lens.ranks) - 1
     lowest = math.log10(max(int(lens.ranks.max()), 10)) * 1.04
     highest = -0.12
-    margin = int(max(len(_end(lens, line)) for line in followed) * CHARACTER) + 24
+    ends = [math.log10(lens.ranks[-1, line.column]) for line in followed]
+    texts = [_rank(lens, line) for line in followed]
     ticks = list(range(int(math.log10(vocabulary)) + 1))
     return drawing(
         RANK_HEIGHT,
         [_curve(lens, line, [math.log10(rank) for rank in lens.ranks[:, line.column]]) for line in followed],
-        margin={"l": 50, "r": margin, "t": TOP, "b": BOTTOM},
+        margin=_margin(lens, followed),
         xaxis=_rows_axis(last),
         yaxis={
             "range": [lowest, highest],
@@ -72,25 +74,29 @@ def rank_figure(lens: Lens, vocabulary: int) -> Drawing:
             "title": {"text": words("lens").text("axis_rank")},
             "fixedrange": True,
         },
-        annotations=_labels(lens, followed, low=lowest, high=highest),
+        annotations=_labels(followed, texts, last, ends, RANK_HEIGHT, low=lowest, high=highest),
     )
 
 
 def probability_figure(lens: Lens) -> Drawing:
-    """Probability by row."""
+    """Probability by row; labels at the end of the lines that are looked for or have risen there."""
     followed, last = lines(lens), len(lens.ranks) - 1
-    margin = int(max(len(_end(lens, line)) for line in followed) * CHARACTER) + 24
+    low, high = -0.03, 1.03
+    at_end = {line.column: float(lens.probabilities[-1, line.column]) for line in followed}
+    told = [line for line in followed if line.kind in ("next", "asked") or at_end[line.column] >= RISEN]
+    texts, ends = [_probability(lens, line) for line in told], [at_end[line.column] for line in told]
     return drawing(
         PROBABILITY_HEIGHT,
         [_curve(lens, line, lens.probabilities[:, line.column].tolist()) for line in followed],
-        margin={"l": 50, "r": margin, "t": TOP, "b": BOTTOM},
+        margin=_margin(lens, followed),
         xaxis=_rows_axis(last),
         yaxis={
-            "range": [-0.03, 1.03],
+            "range": [low, high],
             "nticks": 5,
             "title": {"text": words("lens").text("axis_p")},
             "fixedrange": True,
         },
+        annotations=_labels(told, texts, last, ends, PROBABILITY_HEIGHT, low=low, high=high),
     )
 
 
@@ -134,25 +140,40 @@ def _hover(lens: Lens, line: Line, row: int) -> str:
     )
 
 
-def _end(lens: Lens, line: Line) -> str:
+def _margin(lens: Lens, followed: Sequence[Line]) -> dict[str, int]:
+    """Of both charts, so that their rows stand below one another."""
+    longest = max(len(text(lens, line)) for line in followed for text in (_rank, _probability))
+    return {"l": 50, "r": int(longest * CHARACTER) + 24, "t": TOP, "b": BOTTOM}
+
+
+def _rank(lens: Lens, line: Line) -> str:
     return f"{line.label} {int(lens.ranks[-1, line.column]):,}"
 
 
-def _labels(lens: Lens, followed: Sequence[Line], *, low: float, high: float) -> list[dict[str, Any]]:
-    """Token and last rank beside the end of each line, moved apart where they would overlap."""
-    room, last = RANK_HEIGHT - TOP - BOTTOM, len(lens.ranks) - 1
-    pixels = room / (low - high)
-    heights = [math.log10(lens.ranks[-1, line.column]) for line in followed]
-    ends = [(low - height) * pixels for height in heights]
+def _probability(lens: Lens, line: Line) -> str:
+    return f"{line.label} {probability_text(float(lens.probabilities[-1, line.column]))}"
+
+
+def _labels(
+    told: Sequence[Line], texts: Sequence[str], last: int, heights: Sequence[float], whole: int, *,
+    low: float, high: float,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """A text beside the end of each line in row `last`, moved apart where they would overlap.
+
+    `heights` are the ends in units of the axis, which goes from `low` at the bottom to `high`; the chart is `whole`
+    pixels high.
+    """
+    room = whole - TOP - BOTTOM
+    ends = [(height - low) / (high - low) * room for height in heights]
     places = spread(ends, LABEL_GAP, low=4, high=room - 4)
     return [
         {
             "x": last, "y": round(height, 5), "ax": 14, "ay": round(end - place, 1),
             "arrowhead": 0, "arrowwidth": 0.8, "arrowcolor": "var(--faint)", "standoff": 4,
-            "xanchor": "left", "yanchor": "middle", "borderpad": 0, "text": _end(lens, line),
+            "xanchor": "left", "yanchor": "middle", "borderpad": 0, "text": text,
             "font": {"size": 11, "color": _ink(line)},
         }
-        for line, height, end, place in zip(followed, heights, ends, places, strict=True)
+        for line, text, height, end, place in zip(told, texts, heights, ends, places, strict=True)
     ]  # fmt: skip
 
 

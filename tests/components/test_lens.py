@@ -15,6 +15,7 @@ from components.lens import panel as lens
 from components.lens.rows import climb, rows_value
 from components.panel import View
 from components.residual import panel as residual
+from components.units import probability_text
 from engine.answers.lens import Lens
 from engine.catalog import load_catalog
 from engine.experiment import Experiment
@@ -95,6 +96,27 @@ def test_the_lens_panel_shows_the_probe_s_numbers(looked: Callable[..., View]) -
     assert len(asked) >= 2
     for chart in (ranks, probabilities):
         go.Figure(read_figure(chart))
+
+
+def test_a_line_is_told_of_where_it_ends(looked: Callable[..., View]) -> None:
+    view = looked(query="s")
+    _, ranks, probabilities, *_ = lens.render(view)
+    found = view.results["lens"]
+    ids = found.token_ids.tolist()
+    told = {note["text"]: note["y"] for note in read_figure(ranks)["layout"]["annotations"]}
+    assert sorted(int(text.rsplit(" ")[-1]) for text in told) == sorted(found.ranks[-1].tolist())
+    ends = {note["text"]: note["y"] for note in read_figure(probabilities)["layout"]["annotations"]}
+    wanted = {
+        view.step.token_id,
+        *found.asked,
+        *(token for token in ids if found.probabilities[-1, ids.index(token)] >= 0.01),
+    }
+    assert 2 <= len(wanted) < len(ids)
+    assert sorted(ends.values()) == pytest.approx(
+        sorted(found.probabilities[-1, ids.index(token)] for token in wanted), abs=1e-5
+    )
+    for text, height in ends.items():
+        assert text.endswith(f" {probability_text(height)}")
 
 
 def test_a_row_is_chosen_to_follow_its_guess_and_again_to_let_it_go(looked: Callable[..., View]) -> None:
