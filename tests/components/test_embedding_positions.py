@@ -37,7 +37,8 @@ def test_the_angles_are_the_probe_s(look: Look) -> None:
     picture = read(shown["angles"])
     assert (picture["rows"], picture["columns"]) == (4, 256)
     assert picture["selected"] == [0, found.position]
-    assert looked.at(picture["column_keys"][3]["position"]).fed_position == 3
+    for at, key in enumerate(picture["column_keys"]):
+        assert looked.at(key["position"]).fed_position == at if at <= found.position else key == {}
     assert "the 8 dimensions that turn (of 8 in a head) form 4 pairs" in said(shown["rotary_note"])
     go.Figure(figure)
 
@@ -101,6 +102,8 @@ def test_a_model_with_learned_positions_shows_them_and_says_that_nothing_turns(l
     at = found.places.tolist().index(3)
     assert picture["selected"] == [at, at]
     assert picture["column_keys"][at] == {"position": cursor_at(view, 3)}
+    fed = [place for place, key in zip(found.places.tolist(), picture["column_keys"], strict=True) if key]
+    assert fed == [place for place in found.places.tolist() if place <= looked.at().fed_position]  # type: ignore[operator]
     assert f"{found.sum_norm:.2f}" in said(shown["learned_note"])
     assert "plus the row of its position" in said(shown["row"])
     assert "no learned positions" in said(drawn(look("llama").at())["learned_note"])
