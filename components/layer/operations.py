@@ -43,7 +43,7 @@ def operations_value(found: LayerAt, name: str) -> dict[str, Any]:
 
 
 def _told(found: LayerAt) -> str:
-    """That the layer turns by another position than the place in the turn: what the model was told in its window."""
+    """That the angles are of another position than the place in the turn: what the model was told in its window."""
     told = next((one.values["position"] for one in found.operations if one.name == "cosines"), found.position)
     return "" if told == found.position else words("layer").text("told", told=told)
 

@@ -173,7 +173,7 @@ def test_in_a_window_the_position_by_which_the_layer_turns_is_said(way: str) -> 
     assert told != view.fed_position
     caption = read(operations)["caption"]
     assert f"Layer 0 at position {view.fed_position}." in caption
-    assert f"was told position {told} for this token: q and k are turned by {told}." in caption
+    assert f"was told position {told} for this token: the cosines and sines are of {told}." in caption
     assert f"cos({told} · θᵢ), one θ a pair" in [row[2] for row in cells(operations)]
 
 
