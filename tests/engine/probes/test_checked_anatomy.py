@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BitNetConfig, Glm4Config, GPTNeoXConfig, PreTrainedConfig
+from transformers import BitNetConfig, Glm4Config, GPTNeoXConfig, PreTrainedConfig, PreTrainedModel
 
 from engine.anatomy import AnatomyError, anatomy
 from engine.model import LoadedModel
@@ -27,6 +27,12 @@ NEOX = GPTNeoXConfig(**SHAPE)
 #: Attention and feed-forward side by side; two further norms in a layer; a norm before the output projection.
 OTHERWISE = {"neox": NEOX, "glm4": Glm4Config(**SHAPE, head_dim=8), "bitnet": BitNetConfig(**SHAPE)}
 TYPES = [torch.float32, torch.bfloat16, torch.float16]
+
+
+def more(model: PreTrainedModel, layer: int, added: torch.Tensor) -> None:
+    """Let a layer add something else too, before the library takes down what the layer gave."""
+    block = anatomy(model).blocks[layer]
+    block.module.register_forward_hook(lambda _, __, gave: gave + added, prepend=True)
 
 
 @pytest.mark.parametrize("probe", [lens, lens_map, layer, feed_forward, residual, norms])
@@ -62,7 +68,7 @@ def test_a_long_stream_does_not_hide_what_a_layer_adds_otherwise() -> None:
     with torch.no_grad():
         model.get_input_embeddings().weight[:, 0] += 10_000
     checked_anatomy(copy.deepcopy(model))
-    anatomy(model).blocks[0].module.register_forward_hook(lambda _, __, gave: gave + (torch.arange(32) > 0))
+    more(model, 0, torch.arange(32) > 0)
     with pytest.raises(AnatomyError, match="layer 0"):
         checked_anatomy(model)
 
@@ -76,7 +82,7 @@ def test_logits_that_are_scaled_otherwise_are_refused() -> None:
 
 def test_a_last_layer_that_does_more_is_refused() -> None:
     model = copy.deepcopy(tiny("llama").model)
-    anatomy(model).blocks[-1].module.register_forward_hook(lambda _, __, gave: gave + torch.arange(32.0))
+    more(model, 1, torch.arange(32.0))
     with pytest.raises(AnatomyError, match="its last layer or final norm"):
         checked_anatomy(model)
 
