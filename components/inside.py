@@ -69,6 +69,13 @@ def cursor_at(view: View, position: int) -> int:
     return following if prompt <= following < prompt + len(view.steps) else position
 
 
+def key_at(view: View, position: int) -> dict[str, int]:
+    """What a click on a position of the turn sends; nothing for one that was never fed, which cannot be in sight."""
+    length = (len(view.rendered.token_bytes) if view.rendered else 0) + len(view.steps)
+    newest = length - 1 if view.steps else length  # the last token that was chosen is fed with the next step
+    return {"position": cursor_at(view, position)} if 0 <= position < newest else {}
+
+
 def row_label(row: int, last: int) -> str:
     """Row 0 of the stream enters the first layer, the last one is what the final norm reads."""
     if row == 0:

@@ -16,8 +16,10 @@ from engine.said import Said, said
 
 #: Names under which families keep the same part, most telling first.
 _ATTENTION = ("self_attn", "attn", "attention")
-_FEED_FORWARD = ("mlp", "feed_forward", "ffn")
-_FINAL_NORM = ("norm", "ln_f", "final_layernorm", "final_layer_norm")
+FEED_FORWARD = ("mlp", "feed_forward", "ffn")
+FINAL_NORM = ("norm", "ln_f", "final_layernorm", "final_layer_norm", "embedding_norm")
+#: From the neurons of a feed-forward back to the stream.
+DOWN = ("down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h", "w2")
 _OUTPUT = ("o_proj", "c_proj", "out_proj", "dense")
 _POSITIONS = ("wpe", "embed_positions")
 
@@ -92,11 +94,7 @@ def anatomy(model: PreTrainedModel) -> Anatomy:
     config = model.config.get_text_config(decoder=True)
     decoder = model.get_decoder()
     blocks = next(
-        (
-            child
-            for child in decoder.children()
-            if isinstance(child, nn.ModuleList) and len(child) == config.num_hidden_layers
-        ),
+        (one for one in decoder.children() if isinstance(one, nn.ModuleList) and len(one) == config.num_hidden_layers),
         None,
     )
     if blocks is None:
@@ -108,10 +106,10 @@ def anatomy(model: PreTrainedModel) -> Anatomy:
         model=model,
         decoder=decoder,
         embedding=model.get_input_embeddings(),
-        positions=_child(decoder, _POSITIONS),
-        rotary=_child(decoder, ("rotary_emb",)),
+        positions=child(decoder, _POSITIONS),
+        rotary=child(decoder, ("rotary_emb",)),
         blocks=tuple(_block(index, module) for index, module in enumerate(blocks)),
-        final_norm=_needed(decoder, _FINAL_NORM, said("part_final_norm")),
+        final_norm=_needed(decoder, FINAL_NORM, said("part_final_norm")),
         head=head,
         softcap=getattr(config, "final_logit_softcapping", None),
         logit_scale=_logit_scale(config),
@@ -121,20 +119,20 @@ def anatomy(model: PreTrainedModel) -> Anatomy:
 def _block(index: int, module: nn.Module) -> Block:
     attention = _needed(module, _ATTENTION, said("part_attention", layer=index))
     # Where a norm follows attention *and* one precedes the feed-forward, the first belongs to attention's output.
-    before_feed_forward = _child(module, ("pre_feedforward_layernorm",))
-    after_attention = _child(module, ("post_attention_layernorm",)) if before_feed_forward is not None else None
+    before_feed_forward = child(module, ("pre_feedforward_layernorm",))
+    after_attention = child(module, ("post_attention_layernorm",)) if before_feed_forward is not None else None
     return Block(
         index=index,
         module=module,
         attention=attention,
         output_projection=_needed(attention, _OUTPUT, said("part_output_projection", layer=index)),
-        feed_forward=_needed(module, _FEED_FORWARD, said("part_feed_forward", layer=index)),
+        feed_forward=_needed(module, FEED_FORWARD, said("part_feed_forward", layer=index)),
         attention_norm=_needed(module, ("input_layernorm", "ln_1"), said("part_first_norm", layer=index)),
         feed_forward_norm=before_feed_forward
         if before_feed_forward is not None
         else _needed(module, ("post_attention_layernorm", "ln_2"), said("part_second_norm", layer=index)),
         after_attention=after_attention,
-        after_feed_forward=_child(module, ("post_feedforward_layernorm",)),
+        after_feed_forward=child(module, ("post_feedforward_layernorm",)),
         multiplier=float(getattr(module, "residual_multiplier", 1.0)),
     )
 
@@ -147,12 +145,12 @@ def _logit_scale(config: object) -> float:
     return 1.0 if divisor is None else 1.0 / float(divisor)
 
 
-def _child(module: nn.Module, names: tuple[str, ...]) -> nn.Module | None:
+def child(module: nn.Module, names: tuple[str, ...]) -> nn.Module | None:
     return next((found for name in names if isinstance(found := getattr(module, name, None), nn.Module)), None)
 
 
 def _needed(module: nn.Module, names: tuple[str, ...], what: Said) -> nn.Module:
-    found = _child(module, names)
+    found = child(module, names)
     if found is None:
         raise AnatomyError(no_part(module, what, names))
     return found

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
+from engine.anatomy import DOWN, FEED_FORWARD
 from engine.facts import LayerKind, ModelFacts, SpecialMark
 from engine.kv_cache import layer_kind, new_cache
 
@@ -30,9 +31,9 @@ def read_facts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, mo
         layers=int(config.num_hidden_layers),
         hidden_size=int(config.hidden_size),
         heads=heads,
-        kv_heads=int(getattr(config, "num_key_value_heads", None) or heads),
+        kv_heads=_kv_heads(config, heads),
         head_dim=int(getattr(config, "head_dim", None) or config.hidden_size // heads),
-        ffn_size=_ffn_size(config),
+        ffn_size=_ffn_size(model, config),
         vocab_rows=_weight(model.get_input_embeddings()).shape[0],
         vocab_base=len(set(vocabulary) - set(tokenizer.added_tokens_decoder)),
         vocab_with_special=len(set(vocabulary)),
@@ -56,8 +57,24 @@ def _weight(module: nn.Module) -> torch.Tensor:
     return weight
 
 
-def _ffn_size(config: PretrainedConfig) -> int:
-    """GPT-2 names it `n_inner`, and leaves it out where it is four times the hidden size."""
+def _kv_heads(config: PretrainedConfig, heads: int) -> int:
+    """Some families (Falcon, GPT-BigCode) say by a switch that all queries share one."""
+    if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
+        return 1
+    return int(getattr(config, "num_key_value_heads", None) or getattr(config, "num_kv_heads", None) or heads)
+
+
+def _ffn_size(model: PreTrainedModel, config: PretrainedConfig) -> int:
+    """What the first down projection takes in: a family may round the config's number (LFM2).
+
+    Where none is found (mixtures of experts) the config's: GPT-2 names it `n_inner`, and leaves it out where it is four
+    times the hidden size.
+    """
+    for name, module in model.get_decoder().named_modules():
+        owner, leaf = ["", *name.split(".")][-2:]
+        if leaf in DOWN and (owner in FEED_FORWARD or owner.isdecimal()):  # in a layer itself: OPT
+            rows = getattr(module, "in_features", None)
+            return int(_weight(module).shape[0] if rows is None else rows)  # GPT-2's own kind of linear map
     size = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None)
     return int(size or 4 * config.hidden_size)
 

@@ -87,8 +87,9 @@ def notes(seen: AttentionAt, facts: ModelFacts, tokens: Sequence[bytes]) -> list
     figures, weights = seen.figures, seen.weights[seen.head]
     strongest = int(weights.argmax())
     here = {"layer": seen.layer, "head": seen.head, "position": seen.position}
+    visible = sum(reason is None for reason in seen.moves.hidden_by)
     said = say.text(
-        "note",
+        "note" if visible > 1 else "note_alone",
         weight=share_text(float(weights[strongest])),
         at=seen.first + strongest,
         at_token=visible_bytes(tokens[seen.first + strongest]),

@@ -16,7 +16,7 @@ from engine.answers.rotary import Rotary, Turning
 COLOURS = ("var(--s3)", "var(--s4)")
 
 
-def angles_note(found: Rotary, layer: int) -> dict[str, Any]:
+def angles_note(found: Rotary, layer: int, layers: int) -> dict[str, Any]:
     """How many dimensions turn, how fast the first and the last pair do, and what the config says about it."""
     say = words("embedding")
     shown = turning_of(found, layer)
@@ -24,6 +24,7 @@ def angles_note(found: Rotary, layer: int) -> dict[str, Any]:
     parts = [
         say.text(
             "rotary_said",
+            turning=_who(found, layers),
             pairs=len(lengths),
             rotated=shown.rotated,
             head_dim=found.head_dim,
@@ -39,8 +40,12 @@ def angles_note(found: Rotary, layer: int) -> dict[str, Any]:
     notes = [
         *told_note(found),
         Group([], note=sentences(*parts), as_text=True),
-        Group([], label=say.text("picture_title"), note=say.text("picture"), as_text=True),
     ]
+    if not is_turning(found, layer):
+        note = say.text("rotary_not_here", turning=_ranges(tuple(sorted(_turning_layers(found)))))
+        title = say.text("rotary_not_here_title", layer=layer)
+        return token_strip.value([*notes, Group([], label=title, note=note, as_text=True)])
+    notes.append(Group([], label=say.text("picture_title"), note=say.text("picture"), as_text=True))
     if len(found.turnings) > 1:
         kinds = listed(
             say.text("rotary_kind", kind=name(one), layers=_ranges(one.layers), theta=one.theta or 0)
@@ -49,6 +54,11 @@ def angles_note(found: Rotary, layer: int) -> dict[str, Any]:
         note = say.text("rotary_kinds", kinds=kinds, layer=layer, kind=name(shown))
         notes.append(Group([], label=say.text("rotary_kinds_title"), note=note, as_text=True))
     return token_strip.value(notes)
+
+
+def is_turning(found: Rotary, layer: int) -> bool:
+    """Whether a layer turns its queries and keys."""
+    return layer in _turning_layers(found)
 
 
 def turning_of(found: Rotary, layer: int) -> Turning:
@@ -150,6 +160,15 @@ def angles_map(found: Rotary, view: View) -> dict[str, Any]:
         selected=(0, positions.index(found.told)),
         column_keys=column_keys(found, view, positions),
     )
+
+
+def _turning_layers(found: Rotary) -> set[int]:
+    return {layer for one in found.turnings for layer in one.layers}
+
+
+def _who(found: Rotary, layers: int) -> str:
+    say, count = words("embedding"), len(_turning_layers(found))
+    return say.text("rotary_each") if count == layers else say.text("rotary_some", count=count, layers=layers)
 
 
 def _pairing(shown: Turning) -> str:

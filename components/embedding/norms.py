@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from components.copy import words
+from components.copy import sentences, words
 from components.drawing import Drawing, drawing
-from components.inside import cursor_at
+from components.inside import key_at
 from components.panel import View
 from components.visible import visible_bytes
 from components.widgets import table
@@ -22,7 +22,7 @@ def norms_figure(found: Embedding, view: View, height: int) -> Drawing:
         "x": places,
         "y": [round(float(norm), 4) for norm in found.position_norms],
         "marker": {"color": ["var(--accent)" if at == found.position else "var(--s1)" for at in places]},
-        "customdata": [{"position": cursor_at(view, at)} for at in places],
+        "customdata": [key_at(view, at) for at in places],
         "hovertext": [
             say.text("hover_position", position=at, token=visible_bytes(data), norm=float(norm))
             for at, data, norm in zip(places, found.position_bytes, found.position_norms, strict=True)
@@ -50,7 +50,7 @@ def norms_figure(found: Embedding, view: View, height: int) -> Drawing:
 
 
 def norms_numbers(found: Embedding, view: View) -> dict[str, Any]:
-    """The bars as a table; a row leads to its position."""
+    """The bars as a table; a row leads to its position if that was fed."""
     say = words("embedding")
     columns = [
         Column(say.text("col_position"), align="right"),
@@ -62,6 +62,9 @@ def norms_numbers(found: Embedding, view: View) -> dict[str, Any]:
         for at, data, norm in zip(found.positions.tolist(), found.position_bytes, found.position_norms, strict=True)
     ]
     first, last = int(found.positions[0]), int(found.positions[-1])
-    caption = say.text("norms_caption", first=first, last=last, length=found.length)
-    keys = [{"position": cursor_at(view, at)} for at in found.positions.tolist()]
+    keys = [key_at(view, at) for at in found.positions.tolist()]
+    caption = sentences(
+        say.text("norms_caption", first=first, last=last, length=found.length),
+        "" if keys[-1] else say.text("norms_unfed"),
+    )
     return table.value(columns, rows, caption=caption, key=keys, selected=found.position - first)

@@ -5,7 +5,7 @@ from typing import Any
 import gradio as gr
 
 from components.copy import words
-from components.embedding.angles import angles_map, angles_note, angles_numbers, wavelengths_figure
+from components.embedding.angles import angles_map, angles_note, angles_numbers, is_turning, wavelengths_figure
 from components.embedding.learned import learned_figure, learned_map, learned_note
 from components.embedding.norms import norms_figure, norms_numbers
 from components.embedding.phase import phase_note, phase_value
@@ -91,7 +91,8 @@ def _rotary_values(view: View) -> list[Any]:
         wavelengths_figure(found, HEIGHT), label=say.text("rotary"), height=HEIGHT,
         numbers=angles_numbers(found, layer), title=say.text("numbers"),
     )  # fmt: skip
-    return [angles_note(found, layer), chart, angles_map(found, view)]
+    note = angles_note(found, layer, view.facts.layers)
+    return [note, chart, angles_map(found, view) if is_turning(found, layer) else None]
 
 
 def _phase_values(view: View) -> list[Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from components.copy import words
-from components.inside import cursor_at
+from components.inside import key_at
 from components.panel import View
 from components.widgets.token_strip import Group
 from engine.answers.positions import Positions
@@ -18,6 +18,5 @@ def told_note(found: Rotary | Positions) -> list[Group]:
 
 
 def column_keys(found: Rotary | Positions, view: View, told: Sequence[int]) -> list[dict[str, int]]:
-    """The place in the turn of the token at each position; nothing for those before the turn."""
-    places = [at - found.ahead for at in told]
-    return [{"position": cursor_at(view, place)} if place >= 0 else {} for place in places]
+    """The place in the turn of the token at each position; nothing where none was fed."""
+    return [key_at(view, at - found.ahead) for at in told]

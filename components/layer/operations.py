@@ -1,8 +1,9 @@
 """The table of operations, and the first numbers of the one that is chosen."""
 
+from math import prod
 from typing import Any
 
-from components.copy import words
+from components.copy import sentences, words
 from components.layer.figures import difference_text, formula_text, number_text, shape_text
 from components.widgets import table
 from components.widgets.table import Cell, Column
@@ -36,9 +37,15 @@ def operations_value(found: LayerAt, name: str) -> dict[str, Any]:
         columns,
         rows,
         selected=chosen(found, name),
-        caption=say.text("operations_said", layer=found.layer, position=found.position),
+        caption=sentences(say.text("operations_said", layer=found.layer, position=found.position), _told(found)),
         key=[{"operation": operation.name} for operation in found.operations],
     )
+
+
+def _told(found: LayerAt) -> str:
+    """That the angles are of another position than the place in the turn: what the model was told in its window."""
+    told = next((one.values["position"] for one in found.operations if one.name == "cosines"), found.position)
+    return "" if told == found.position else words("layer").text("told", told=told)
 
 
 def _row(operation: Operation, found: LayerAt, *, opening: bool) -> list[Cell | str]:
@@ -62,25 +69,27 @@ def _difference(operation: Operation, found: LayerAt) -> Cell:
 
 
 def first_value(found: LayerAt, name: str) -> dict[str, Any]:
-    """The first numbers of the chosen operation, ours above the model's."""
+    """The first numbers of the chosen operation, of its first head where there are heads; ours above the model's."""
     say = words("layer")
     operation = found.operations[chosen(found, name)]
+    ours = operation.ours[: operation.shape[-1]]
     columns = [Column(say.text("col_number"))]
-    columns += [Column(str(index), align="right") for index in range(len(operation.ours))]
-    rows: list[list[Cell | str]] = [[say.text("col_hand"), *(_exact(value) for value in operation.ours)]]
+    columns += [Column(str(index), align="right") for index in range(len(ours))]
+    rows: list[list[Cell | str]] = [[say.text("col_hand"), *(_exact(value) for value in ours)]]
     if operation.model is None:
-        rows.append([say.text("col_model"), *(Cell("–", tone="dim") for _ in operation.ours)])
+        rows.append([say.text("col_model"), *(Cell("–", tone="dim") for _ in ours)])
     else:
-        rows.append([say.text("col_model"), *(_exact(value) for value in operation.model)])
+        rows.append([say.text("col_model"), *(_exact(value) for value in operation.model[: len(ours)])])
     heads = len(operation.shape) > 1
-    count = 1
-    for axis in operation.shape:
-        count *= axis
+    if len(ours) == 1:
+        key = "first_said_one_heads" if heads else "first_said_one"
+    else:
+        key = "first_said_heads" if heads else "first_said"
     caption = say.text(
-        "first_said_heads" if heads else "first_said",
+        key,
         operation=say.text(f"op_{operation.name}"),
-        last=len(operation.ours) - 1,
-        count=f"{count:,}",
+        last=len(ours) - 1,
+        count=f"{prod(operation.shape):,}",
     )
     return table.value(columns, rows, caption=caption)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from components.copy import words
-from components.inside import bytes_at, cursor_at, row_label
+from components.inside import bytes_at, key_at, row_label
 from components.panel import View
 from components.visible import visible_bytes
 from components.widgets import heatmap, token_strip
@@ -36,7 +36,7 @@ def map_value(layer_map: LensMap, view: View) -> dict[str, Any]:
         high=1.0,
         selected=(rows - 1, position - layer_map.first) if position in columns and position is not None else None,
         texts=[[_cell(layer_map, view, row, column) for column in range(count)] for row in range(rows)],
-        column_keys=[{"position": cursor_at(view, at)} for at in columns],
+        column_keys=[key_at(view, at) for at in columns],
     )
 
 

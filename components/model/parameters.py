@@ -33,7 +33,7 @@ def _sizes(found: Model, facts: ModelFacts) -> list[Line]:
     group, spare = facts.heads // facts.kv_heads, facts.vocab_rows - facts.vocab_with_special
     return [
         _line("architecture", facts.architecture),
-        _line("layers", facts.layers),
+        _layers(found, facts),
         _line("hidden", facts.hidden_size),
         _line("heads", facts.heads),
         _line("kv_heads", facts.kv_heads, "kv_heads_shared" if group > 1 else None, group=group),
@@ -48,6 +48,15 @@ def _sizes(found: Model, facts: ModelFacts) -> list[Line]:
         ),
         _line("context", facts.context, tokens=facts.context),
     ]
+
+
+def _layers(found: Model, facts: ModelFacts) -> Line:
+    """Some families have layers without attention (LFM2); told by their weights, where those of attention are known."""
+    queries = found.layers("query")
+    attend = sum(numbers > 0 for numbers in queries)
+    if attend in (0, facts.layers):
+        return _line("layers", facts.layers)
+    return _line("layers", facts.layers, "layers_some_said", count=attend, layers=facts.layers)
 
 
 def _head_size(found: Model, facts: ModelFacts) -> Line:
@@ -71,8 +80,9 @@ def _kinds(found: Model, facts: ModelFacts) -> list[Line]:
     if found.query_key_norm:
         lines.append(_line("qk_norm", say.text("qk_norm_value")))
     if found.gated:
-        lines.append(_line("activation", say.text("activation_gated", name=found.activation), "activation_gated_said"))
-    else:
+        name = say.text("activation_gated" if found.activation else "activation_gated_alone", name=found.activation)
+        lines.append(_line("activation", name, "activation_gated_said"))
+    elif found.activation:
         lines.append(_line("activation", found.activation))
     caps = {"softcap_attention": found.attention_softcap, "softcap_final": found.final_softcap}
     lines += [_line(key, f"{cap:g}", "softcap_said", cap=cap) for key, cap in caps.items() if cap is not None]

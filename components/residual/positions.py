@@ -6,7 +6,7 @@ import numpy as np
 
 from components.copy import words
 from components.drawing import Drawing, drawing
-from components.inside import cursor_at, row_label
+from components.inside import key_at, row_label
 from components.panel import View
 from components.visible import visible_bytes
 from components.widgets import heatmap, table, token_strip
@@ -53,7 +53,7 @@ def positions_figure(norms: Norms, view: View, height: int) -> Drawing:
                 "name": say.text(name),
                 "line": {"color": color, "width": 1.8},
                 "marker": {"color": color, "size": 5},
-                "customdata": [{"position": cursor_at(view, int(at))} for at in norms.positions],
+                "customdata": [key_at(view, int(at)) for at in norms.positions],
                 "hovertext": [
                     say.text("hover_position", position=int(at), token=visible_bytes(data), norm=float(norm))
                     for at, data, norm in zip(norms.positions, norms.token_bytes, values, strict=True)
@@ -88,7 +88,7 @@ def positions_map(norms: Norms, view: View) -> dict[str, Any]:
         high=max(high, low + 1e-3),
         unit=words("residual").text("unit_log"),
         selected=(rows - 1, positions.index(view.fed_position)) if view.fed_position in positions else None,
-        column_keys=[{"position": cursor_at(view, at)} for at in positions],
+        column_keys=[key_at(view, at) for at in positions],
     )
 
 

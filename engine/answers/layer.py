@@ -19,7 +19,7 @@ class Operation:
     low: float
     high: float
     difference: float | None  # max|ours − model| ÷ max|model|; None where the model keeps it to itself
-    ours: Floats  # the first numbers, of the first head where there are heads
+    ours: Floats  # the first numbers, row by row: where a row is short they run on into the next head's
     model: Floats | None
 
 

@@ -8,7 +8,7 @@ from engine.conversation import Conversation
 from engine.facts import ModelFacts
 from engine.limits import no_such
 from engine.probes.head_kinds import KINDS, kinds, measure, stack
-from engine.probes.inside import inside
+from engine.probes.inside import attended_at
 
 
 def attention(
@@ -21,27 +21,27 @@ def attention(
     """
     facts = conversation.loaded.facts
     check_head(facts, layer, head)
-    found = inside(conversation, turn=turn, position=position)
+    here, attended = attended_at(conversation, turn=turn, position=position)
     turn = max(0, conversation.trace.turns - 1) if turn is None else turn
-    weights = [found.attended[index].all_weights()[:, -1].numpy(force=True) for index in sorted(found.attended)]
-    firsts = [found.position + 1 - row.shape[1] for row in weights]
-    visible = [_visible(found.attended[index]) for index in sorted(found.attended)]
+    weights = [attended[index].all_weights()[:, -1].numpy(force=True) for index in sorted(attended)]
+    firsts = [here + 1 - row.shape[1] for row in weights]
+    visible = [_visible(attended[index]) for index in sorted(attended)]
     figures = stack(
         [measure(row, first=first, visible=seen) for row, first, seen in zip(weights, firsts, visible, strict=True)]
     )
     names = kinds(figures)
-    chosen = found.attended[layer]
+    chosen = attended[layer]
     group = chosen.query.shape[1] // chosen.key.shape[1]
     kv_head = head // group
     rendered = conversation.trace.rendered(turn)
     total = (len(rendered.token_ids) if rendered else 0) + len(conversation.trace.steps(turn))
     return AttentionAt(
         turn=turn,
-        position=found.position,
+        position=here,
         layer=layer,
         head=head,
         first=firsts[layer],
-        later=total - found.position - 1,
+        later=total - here - 1,
         weights=weights[layer],
         figures=figures,
         kinds=tuple(tuple(KINDS[index] for index in row) for row in names),

@@ -25,7 +25,7 @@ def measure(weights: Floats, *, first: int, visible: int) -> HeadFigures:
     position = first + columns - 1
     none = np.zeros(heads, np.float32)
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    entropy = -(weights * logs).sum(-1)
+    entropy = np.maximum(0 - (weights * logs).sum(-1), 0)  # 0 − 0 is 0, where −(0) would be −0
     named = {0, position - 1, position}
     others = [column for column in range(columns) if first + column not in named]
     return HeadFigures(

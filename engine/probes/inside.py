@@ -7,12 +7,12 @@ of the one token at `position` gives everything.
 from dataclasses import dataclass
 
 import torch
-from transformers import PreTrainedModel
 
-from engine.anatomy import Anatomy, AnatomyError, anatomy
-from engine.attention import NAME, Attended, capturing
+from engine.anatomy import Anatomy, AnatomyError
+from engine.attention import Attended, capturing
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
+from engine.probes.checked_anatomy import checked_anatomy, seen_anatomy
 from engine.probes.recompute import newest_alone
 from engine.said import said
 from engine.stages.forward import Forwarded, forward
@@ -55,22 +55,35 @@ def inside(conversation: Conversation, *, turn: int | None = None, position: int
 
     The run's cache stays as it is; where it no longer holds the positions before, one more forward computes them, of
     which nothing but keys and values is kept. The attention mask is that of the run. Raises `ExperimentError` for a
-    turn or position that is not there, `AnatomyError` for a model whose parts or whose attention cannot be seen.
+    turn or position that is not there, `AnatomyError` for a model whose parts or whose attention cannot be seen, or
+    that joins its parts in another way.
     """
     turn, ids = context_of(conversation, turn, position)
     loaded = conversation.loaded
-    parts = seen_anatomy(loaded.model)
+    parts = checked_anatomy(loaded.model)
     once = newest_alone(conversation, turn, ids)
     with torch.inference_mode(), capturing() as attended:
         forwarded = forward(loaded.model, once.inputs, once.cache, states=True)
         return _assemble(parts, ids, forwarded, attended)
 
 
-def seen_anatomy(model: PreTrainedModel) -> Anatomy:
-    """The parts of a model whose attention can be seen. Raises `AnatomyError`."""
-    if model.config._attn_implementation != NAME:
-        raise AnatomyError(said("attention_own_way", model=type(model).__name__))
-    return anatomy(model)
+def attended_at(
+    conversation: Conversation, *, turn: int | None = None, position: int | None = None
+) -> tuple[int, dict[int, Attended]]:
+    """A position (None: the last one fed) and what the attention of each layer saw there, in the same forward.
+
+    It holds however a layer joins its parts. Raises as `inside` does for all else.
+    """
+    turn, ids = context_of(conversation, turn, position)
+    loaded = conversation.loaded
+    parts = seen_anatomy(loaded.model)
+    once = newest_alone(conversation, turn, ids)
+    with torch.inference_mode(), capturing() as attended:
+        forward(loaded.model, once.inputs, once.cache)
+    unseen = next((block.index for block in parts.blocks if block.index not in attended), None)
+    if unseen is not None:
+        raise AnatomyError(said("no_attention_seen", layer=unseen, model=type(loaded.model).__name__))
+    return len(ids) - 1, attended
 
 
 def _assemble(parts: Anatomy, ids: tuple[int, ...], forwarded: Forwarded, attended: dict[int, Attended]) -> Inside:

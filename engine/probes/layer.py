@@ -7,7 +7,8 @@ from engine.answers.layer import LayerAt
 from engine.attention import capturing
 from engine.conversation import Conversation
 from engine.limits import no_such
-from engine.probes.inside import context_of, seen_anatomy
+from engine.probes.checked_anatomy import checked_anatomy
+from engine.probes.inside import context_of
 from engine.probes.layer_work import work
 from engine.probes.recompute import mask_length, newest_alone
 from engine.probes.watched import Seen, watching
@@ -67,7 +68,7 @@ def _watch(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: i
     it, they are computed first.
     """
     loaded, rendered = conversation.loaded, conversation.trace.rendered(turn)
-    parts = seen_anatomy(loaded.model)
+    parts = checked_anatomy(loaded.model)
     block = parts.blocks[layer]
     once = newest_alone(conversation, turn, ids)
     with capturing([layer]) as attended, watching(block.module.modules()) as calls:

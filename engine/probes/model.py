@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
 
+from engine.anatomy import FEED_FORWARD, FINAL_NORM, child
 from engine.answers.model import Model, Part, Weight
 from engine.conversation import Conversation
 from engine.facts import ModelFacts
@@ -19,13 +20,18 @@ _NAMES: dict[str, tuple[Part, ...]] = {
     "o_proj": ("output",),
     "c_attn": ("query", "key", "value"),
     "qkv_proj": ("query", "key", "value"),
+    "query_key_value": ("query", "key", "value"),
     "gate_proj": ("gate",),
     "up_proj": ("up",),
     "gate_up_proj": ("gate", "up"),
     "c_fc": ("up",),
     "fc1": ("up",),
+    "fc_in": ("up",),
+    "dense_h_to_4h": ("up",),
     "down_proj": ("down",),
     "fc2": ("down",),
+    "fc_out": ("down",),
+    "dense_4h_to_h": ("down",),
 }
 #: The same names mean different things by the module that they stand in.
 _IN_FEED_FORWARD: dict[str, tuple[Part, ...]] = {"c_proj": ("down",), "w1": ("gate",), "w2": ("down",), "w3": ("up",)}
@@ -47,8 +53,7 @@ def measure(model: PreTrainedModel, facts: ModelFacts) -> Model:
     """Read off the modules and the config of any causal LM of transformers."""
     config = model.config.get_text_config(decoder=True)
     decoder = model.get_decoder()
-    norm = next((found for name in ("norm", "ln_f", "final_layernorm", "embedding_norm")
-                 if isinstance(found := getattr(decoder, name, None), nn.Module)), None)  # fmt: skip
+    norm = child(decoder, FINAL_NORM)
     names = {name for name, _ in model.named_modules()}
     leaves = {name.rpartition(".")[2] for name in names}
     rope = getattr(config, "rope_parameters", None) or {}
@@ -116,9 +121,9 @@ def _parts(path: list[str], parameter: torch.Tensor) -> tuple[Part, ...]:
         return ("positions",)
     if leaf in _NAMES:
         return _NAMES[leaf]
-    if owner in ("mlp", "feed_forward", "ffn") and leaf in _IN_FEED_FORWARD:
+    if owner in FEED_FORWARD and leaf in _IN_FEED_FORWARD:
         return _IN_FEED_FORWARD[leaf]
-    if "attn" in owner or owner == "attention":
+    if "attn" in owner or "attention" in owner:
         found = _IN_ATTENTION.get(leaf)
         if found is not None:
             return found

@@ -12,11 +12,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from engine.anatomy import AnatomyError, Block, anatomy, no_part
+from engine.anatomy import DOWN, AnatomyError, Block, anatomy, no_part
 from engine.said import said
-
-#: Names under which families keep the projection from the neurons back to the stream.
-_DOWN = ("down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h", "w2")
 
 _LENGTHS: weakref.WeakKeyDictionary[nn.Module, torch.Tensor] = weakref.WeakKeyDictionary()
 
@@ -46,11 +43,11 @@ def down_projection(block: Block) -> nn.Module:
     module = block.feed_forward
     if any(name.rpartition(".")[2] == "experts" for name, _ in module.named_modules()):
         raise AnatomyError(said("experts", layer=block.index, module=type(module).__name__))
-    for name in _DOWN:
+    for name in DOWN:
         found = getattr(module, name, None)
         if isinstance(found, nn.Linear | Conv1D):
             return found
-    raise AnatomyError(no_part(module, said("part_down_projection", layer=block.index), _DOWN))
+    raise AnatomyError(no_part(module, said("part_down_projection", layer=block.index), DOWN))
 
 
 @contextmanager

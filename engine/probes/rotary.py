@@ -15,7 +15,7 @@ from engine.anatomy import Anatomy, AnatomyError, anatomy
 from engine.answers.rotary import Rotary, Turning
 from engine.conversation import Conversation
 from engine.probes.inside import context_of
-from engine.probes.turning import angles_of, cos_sin, pair_distance
+from engine.probes.turning import angles_of, cos_sin, pair_distance, turns
 from engine.probes.windowed import ahead
 from engine.said import said
 from engine.trace import Ints
@@ -49,20 +49,23 @@ def rotary(conversation: Conversation, *, turn: int | None = None, position: int
 
 
 def kinds(parts: Anatomy) -> dict[str | None, tuple[int, ...]]:
-    """The layers that turn alike, by the config's name for them; None where all do. Raises `AnatomyError`."""
+    """The layers that turn alike, by the config's name for them; None where all that turn do. Raises `AnatomyError`."""
     if parts.rotary is None:
         key = "turns_nothing" if isinstance(parts.positions, nn.Module) else "no_rotary_module"
         raise AnatomyError(said(key, model=type(parts.model).__name__))
     config = _config(parts)
     given = getattr(config, "rope_parameters", None) or {}
-    layers = tuple(block.index for block in parts.blocks)
+    layers = tuple(block.index for block in parts.blocks if turns(parts, block.index))
+    if not layers:
+        raise AnatomyError(said("no_layer_turns", model=type(parts.model).__name__))
     if "layer_type" not in inspect.signature(parts.rotary.forward).parameters or not _by_kind(given):
         return {None: layers}
     names = config.layer_types
     found: dict[str | None, tuple[int, ...]] = {}
     for name in dict.fromkeys(names):
-        if given.get(name):
-            found[name] = tuple(layer for layer in layers if names[layer] == name)
+        alike = tuple(layer for layer in layers if names[layer] == name)
+        if given.get(name) and alike:
+            found[name] = alike
     return found
 
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.anatomy import Anatomy, anatomy
+from engine.anatomy import Anatomy
 from engine.attention import capturing
 from engine.conversation import Conversation
+from engine.probes.checked_anatomy import checked_anatomy
 from engine.probes.recompute import feed, filled_before
 
 #: Positions that one view may ask for: [L + 1, MAX_POSITIONS, hidden] stays small beside a cache.
@@ -31,8 +32,8 @@ def stretch(conversation: Conversation, ids: tuple[int, ...], count: int, *, tur
     of the run.
     """
     turn = max(0, conversation.trace.turns - 1) if turn is None else turn
+    parts = checked_anatomy(conversation.loaded.model)
     cache = filled_before(conversation, turn, ids, count)
-    parts = anatomy(conversation.loaded.model)
     last = parts.blocks[-1]
     with torch.inference_mode(), capturing({last.index}) as attended:
         forwarded = feed(conversation, turn, ids, cache, states=True)

@@ -41,6 +41,11 @@ def angles_of(cos: torch.Tensor, sin: torch.Tensor) -> Floats:
     return found
 
 
+def turns(parts: Anatomy, layer: int) -> bool:
+    """Whether a layer of a model with a rotary module turns at all: a few families leave some out (SmolLM3)."""
+    return bool(getattr(parts.blocks[layer].attention, "use_rope", True))
+
+
 def turned(
     parts: Anatomy, layer: int, vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *, back: bool = False
 ) -> torch.Tensor:
@@ -78,8 +83,9 @@ def _function(parts: Anatomy, layer: int) -> Callable[[torch.Tensor, torch.Tenso
     """The function by which the layer's attention turns queries and keys [1, heads, n, rotated]."""
     attention = parts.blocks[layer].attention
     found: Any = getattr(sys.modules[type(attention).__module__], "apply_rotary_pos_emb", None)
-    own_way = found is None or hasattr(attention, "qk_rope_head_dim")
-    if own_way or not getattr(attention, "use_rope", True):
+    if not turns(parts, layer):
+        raise AnatomyError(said("layer_turns_nothing", layer=layer, model=type(parts.model).__name__))
+    if found is None or hasattr(attention, "qk_rope_head_dim"):
         raise AnatomyError(said("layer_turns_otherwise", layer=layer, model=type(parts.model).__name__))
     names = list(inspect.signature(found).parameters)
     if names[:4] == ["q", "k", "cos", "sin"]:

@@ -97,6 +97,15 @@ def test_every_number_is_the_probe_s():
     assert f"from position {probe.position}" in remarks(values["notes"])
 
 
+def test_where_one_position_is_seen_nothing_is_said_of_the_most_entropy_that_is_possible():
+    made = conversation()
+    first, second = (remarks(shown(view_of(made, position=at))["notes"]) for at in (0, 1))
+    assert "the only one that can be seen from here. Kind: itself. Entropy 0.00 nats." in first
+    assert "of the most that is possible here" not in first
+    assert "of the most that is possible here" in second
+    assert texts(shown(view_of(made, position=0))["kinds"])[0][8] == "0.00"
+
+
 def test_the_position_shown_is_the_one_that_was_fed():
     made = conversation()
     step = made.trace.steps(0)[2]

@@ -56,7 +56,10 @@ def test_the_norms_lead_to_their_positions(look: Look) -> None:
     numbers = read(shown["norms"]["numbers"])
     assert numbers["keys"] == bars["customdata"]
     assert numbers["selected"] == found.position
-    for at, key in zip(bars["x"][:-1], bars["customdata"], strict=False):
+    assert "The newest token was chosen but not fed yet" in numbers["caption"]
+    *fed, newest = zip(bars["x"], bars["customdata"], strict=True)
+    assert newest == (view.fed_position + 1, {})  # type: ignore[operator]  # chosen, and not fed yet
+    for at, key in fed:
         assert looked.at(key["position"]).fed_position == at
     go.Figure(figure)
 

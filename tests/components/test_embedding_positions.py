@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from transformers import SmolLM3Config
 
 from components.embedding import angles
 from components.inside import cursor_at
 from tests.components.embedding_visit import Looked, cells, drawn, looks, said
 from tests.components.reading import read, read_figure
+from tests.engine.probes.tables import of_config
+from tests.engine.probes.test_rotary import SMALL
 
 Look = Callable[[str], Looked]
 
@@ -37,8 +40,10 @@ def test_the_angles_are_the_probe_s(look: Look) -> None:
     picture = read(shown["angles"])
     assert (picture["rows"], picture["columns"]) == (4, 256)
     assert picture["selected"] == [0, found.position]
-    assert looked.at(picture["column_keys"][3]["position"]).fed_position == 3
-    assert "the 8 dimensions that turn (of 8 in a head) form 4 pairs" in said(shown["rotary_note"])
+    for at, key in enumerate(picture["column_keys"]):
+        assert looked.at(key["position"]).fed_position == at if at <= found.position else key == {}
+    note = said(shown["rotary_note"])
+    assert "Instead each layer turns its queries and keys: the 8 dimensions that turn (of 8 in a head) form 4" in note
     go.Figure(figure)
 
 
@@ -56,6 +61,21 @@ def test_layers_that_turn_in_two_ways_are_both_shown(look: Look) -> None:
     assert "Scaled by 5.657 on the way in" in said(shown["row"])
     assert "square root of the hidden size, 32" in said(shown["row"])
     assert "Tied: one table, read twice" in said(shown["row"])
+    assert "worked out from the dot product of the stream after the final norm" in said(shown["row"])
+
+
+def test_a_layer_that_does_not_turn_has_no_picture_and_is_not_counted() -> None:
+    looked = Looked(of_config(SmolLM3Config(**SMALL, no_rope_layers=[1, 0])))
+    turning, still = (drawn(looked.at(layer=layer)) for layer in (0, 1))
+    looked.runtime.shut_down()
+    assert still["angles"] is None
+    assert (read(turning["angles"])["rows"], read(turning["angles"])["columns"]) == (4, 256)
+    for shown in (turning, still):
+        assert "Instead 1 of 2 layers turns its queries and keys: the 8 dimensions" in said(shown["rotary_note"])
+        assert shown["wavelengths"] is not None
+    note = said(still["rotary_note"])
+    assert "Layer 1 does not turn" in note and "Layers that turn: 0;" in note and "How to read the picture" not in note
+    assert "does not turn" not in said(turning["rotary_note"])
 
 
 def test_dimensions_of_a_pair() -> None:
@@ -101,6 +121,8 @@ def test_a_model_with_learned_positions_shows_them_and_says_that_nothing_turns(l
     at = found.places.tolist().index(3)
     assert picture["selected"] == [at, at]
     assert picture["column_keys"][at] == {"position": cursor_at(view, 3)}
+    fed = [place for place, key in zip(found.places.tolist(), picture["column_keys"], strict=True) if key]
+    assert fed == [place for place in found.places.tolist() if place <= looked.at().fed_position]  # type: ignore[operator]
     assert f"{found.sum_norm:.2f}" in said(shown["learned_note"])
     assert "plus the row of its position" in said(shown["row"])
     assert "no learned positions" in said(drawn(look("llama").at())["learned_note"])

@@ -32,7 +32,7 @@ FAMILIES = ("llama", "qwen2", "qwen3", "gpt2", "mixed", "capped", "sliding", "fu
 class Visit:
     """A visit of a small model's run of six tokens."""
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self, loaded: LoadedModel, **fields: Any) -> None:
         self.runtime = Runtime(loaded, load_catalog(), Settings())
         default = Experiment.model_validate(
             {
@@ -42,6 +42,7 @@ class Visit:
                 "sampling": {"seed": 1, "min_new_tokens": 6},
                 "stop": {"max_new_tokens": 6},
             }
+            | fields
         )
         ready: Future[Runtime] = Future()
         ready.set_result(self.runtime)
@@ -141,6 +142,44 @@ def test_what_the_kernel_keeps_is_a_dash(open_visit: Callable[[str], Visit]) -> 
     ours, model = cells(first)
     assert set(model[1:]) == {"–"}
     assert float(ours[1]) > 0
+
+
+@pytest.mark.parametrize(("position", "last"), [(0, 0), (3, 3), (8, 7)])
+def test_the_first_numbers_are_those_of_the_first_head(
+    open_visit: Callable[[str], Visit], position: int, last: int
+) -> None:
+    view = open_visit("llama").view(operation="scores", position=position)
+    first = panel.render(view)[-1]
+    (scores,) = (one for one in view.results["layer"].operations if one.name == "scores")
+    assert scores.shape == (4, position + 1)
+    ours, model = cells(first)
+    assert len(ours) == len(model) == last + 2
+    counted = f"scores: numbers 0 to {last} of head 0; {4 * (position + 1)} in all." if last else ""
+    assert read(first)["caption"] == (counted or "scores: the only number of head 0; 4 in all.")
+    mixed = read(
+        panel.render(dataclasses.replace(view, cursor=dataclasses.replace(view.cursor, operation="mixed")))[-1]
+    )
+    assert mixed["caption"] == "mix: numbers 0 to 7 of head 0; 32 in all."
+
+
+@pytest.mark.parametrize("way", ["restart", "go_on"])
+def test_in_a_window_the_position_by_which_the_layer_turns_is_said(way: str) -> None:
+    visit = Visit(tiny("llama"), context={"strategy": "sliding_window", "max_tokens": 8, "positions": way})
+    view = visit.view()
+    operations = panel.render(view)[4]
+    visit.runtime.shut_down()
+    # Of six tokens that were chosen five were fed.
+    told = 7 if way == "restart" else len(tiny("llama").tokenizer("the cat sat on the mat")["input_ids"]) + 4
+    assert told != view.fed_position
+    caption = read(operations)["caption"]
+    assert f"Layer 0 at position {view.fed_position}." in caption
+    assert f"was told position {told} for this token: the cosines and sines are of {told}." in caption
+    assert f"cos({told} · θᵢ), one θ a pair" in [row[2] for row in cells(operations)]
+
+
+def test_where_nothing_has_left_a_window_no_second_position_is_said(open_visit: Callable[[str], Visit]) -> None:
+    for name in ("llama", "gpt2"):
+        assert "told" not in read(panel.render(open_visit(name).view())[4])["caption"]
 
 
 def test_a_fault_is_said_and_marked(open_visit: Callable[[str], Visit]) -> None:

@@ -33,6 +33,20 @@ def hard(name: str) -> dict[str, tuple[str, str]]:
     return {row[0]: (row[1], row[2]) for row in cells(parameters_value(found, loaded.facts))}
 
 
+def test_layers_without_attention_and_an_activation_without_a_name_are_told_as_they_are() -> None:
+    """The hybrid's feed-forward: 64 · 2/3 rounded up to a multiple of 256, whatever its config says."""
+    hybrid, llama = hard("hybrid"), hard("llama")
+    assert hybrid["layers"] == (
+        "3", "1 of 3 adds attention to the stream; the others mix positions in another way",
+    )  # fmt: skip
+    assert llama["layers"][1] == "each adds attention and a feed-forward to the stream"
+    assert (hybrid["activation"][0], llama["activation"][0]) == ("gated", "silu, gated")
+    assert hybrid["feed-forward size"] == ("256", "neurons in a layer's feed-forward, 8.00 times the hidden size")
+    found, loaded = of("gpt2")
+    rows = parameters_value(dataclasses.replace(found, activation=""), loaded.facts)
+    assert "activation" not in [row[0] for row in cells(rows)]
+
+
 def test_the_panel_shows_the_probe_s_numbers(llama: LoadedModel) -> None:
     with look(llama) as looked:
         view = looked()

@@ -152,6 +152,7 @@ def test_a_long_context_is_capped_to_its_newest_positions(name, held, monkeypatc
         ([0.05, 0.9, 0.05, 0.0, 0.0], "content"),
         ([0.45, 0.4, 0.05, 0.05, 0.05], "spread"),  # entropy 1.18 of ln 5 = 1.61 nats: .73
         ([0.3, 0.45, 0.25, 0.0, 0.0], "content"),  # .66: the largest share lies elsewhere
+        ([0.1, 0.55, 0.15, 0.1, 0.1], "spread"),  # .80: another place names no head by its majority alone
         ([0.45, 0.4, 0.0, 0.15, 0.0], "first"),  # .63: the largest share, without a majority
     ],
 )
@@ -176,6 +177,7 @@ def test_at_the_first_positions_places_fall_together():
     alone = measure(np.array([[1.0]], np.float32), first=0, visible=1)
     assert (alone.on_first[0], alone.on_self[0], alone.on_previous[0], alone.evenness[0]) == (1, 1, 0, 0)
     assert KINDS[kinds(alone)[0]] == "self"
+    assert f"{alone.entropy[0]:.2f}" == "0.00"
     pair = measure(np.array([[0.75, 0.25]], np.float32), first=0, visible=2)
     assert pair.on_first[0] == pair.on_previous[0] == 0.75
     assert pair.elsewhere[0] == 0

@@ -7,9 +7,14 @@ import pytest
 import torch
 from transformers import (
     AutoModelForCausalLM,
+    FalconConfig,
     Gemma2Config,
     GPT2Config,
+    GPTJConfig,
+    GPTNeoXConfig,
     LlamaConfig,
+    OPTConfig,
+    PersimmonConfig,
     Phi3Config,
     PreTrainedConfig,
     Qwen2Config,
@@ -100,6 +105,36 @@ def test_fused_projections_biases_and_experts_lie_where_they_belong(
     found = measure(loaded.model, loaded.facts)
     assert {part: found.numbers(part) for part in expected} == expected
     assert found.counted == found.parameters
+
+
+PLAIN = {name: value for name, value in SHAPE.items() if name != "num_key_value_heads"}
+
+
+@pytest.mark.parametrize(
+    ("config", "kv_heads", "feed_forward"),
+    [
+        (GPTNeoXConfig(**PLAIN), 4, 64),
+        (FalconConfig(**PLAIN), 1, 128),
+        (FalconConfig(**PLAIN, num_kv_heads=2, new_decoder_architecture=True), 2, 128),
+        (PersimmonConfig(**PLAIN), 4, 64),
+        (GPTJConfig(vocab_size=ROWS, n_embd=32, n_layer=2, n_head=4, n_positions=64, rotary_dim=4), 4, 128),
+        (OPTConfig(**PLAIN, ffn_dim=96, word_embed_proj_dim=32), 4, 96),
+    ],
+    ids=["neox", "falcon", "new falcon", "persimmon", "gptj", "opt"],
+)
+def test_attention_and_feed_forward_are_found_under_every_family_s_names(
+    config: PreTrainedConfig, kv_heads: int, feed_forward: int
+) -> None:
+    """Two layers of 4 heads of 8: biases, of as many numbers as a matrix has rows, are there in some of them."""
+    loaded = other(config)
+    found = measure(loaded.model, loaded.facts)
+    assert (loaded.facts.kv_heads, loaded.facts.ffn_size) == (kv_heads, feed_forward)
+    sizes = {"query": 32, "key": 8 * kv_heads, "value": 8 * kv_heads, "output": 32, "up": feed_forward, "down": 32}
+    for part, rows in sizes.items():
+        columns = feed_forward if part == "down" else 32
+        assert found.numbers(part) in (2 * rows * columns, 2 * rows * (columns + 1)), part  # type: ignore[arg-type]
+    assert found.numbers("other") == 0
+    assert found.norm == "LayerNorm"
 
 
 def test_caps_window_and_query_key_norm_are_told() -> None:

@@ -198,8 +198,15 @@ def test_a_layer_that_does_not_turn_says_so() -> None:
     config = SmolLM3Config(**SMALL, no_rope_layers=[1, 0])
     conversation = talk(of_config(config))
     assert relative_phase(conversation, layer=0).between > 0
-    with pytest.raises(AnatomyError, match="layer 1 of SmolLM3ForCausalLM does not turn"):
+    (turning,) = rotary(conversation).turnings
+    assert turning.layers == (0,)
+    with pytest.raises(AnatomyError, match="layer 1 of SmolLM3ForCausalLM does not turn its queries$"):
         relative_phase(conversation, layer=1)
+
+
+def test_a_model_of_which_no_layer_turns_says_so() -> None:
+    with pytest.raises(AnatomyError, match="no layer of SmolLM3ForCausalLM turns"):
+        rotary(talk(of_config(SmolLM3Config(**SMALL, no_rope_layers=[0, 0]))))
 
 
 @pytest.mark.parametrize(
