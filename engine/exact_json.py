@@ -1,9 +1,9 @@
 """The JSON of records: every number comes back bit for bit. (That of traces and answers is `engine.plain_json`.)
 
 An array is {"dtype", "shape", "data": base64 of its little-endian numbers}, bytes are their text where they have one
-and else a list, a float that JSON cannot write is {"float": "nan"} (so that an object whose only name is "float" has its value in a list
-of one where any JSON may stand), a sentence that can be said in other words is
-{"said": its key, "values", "text": itself in English}.
+and else a list, a float that JSON cannot write is {"float": "nan"}, a sentence that can be said in other words is
+{"said": its key, "values", "text": itself in English}. Where any JSON may stand, an object whose only name is "float"
+has its value in a list of one, so that it stands for no number.
 """
 
 import base64
