@@ -39,6 +39,7 @@ def cell_experiment(experiment: Experiment, own: dict[str, Any]) -> dict[str, An
 
 def _numbers(field: str, text: str, example: str) -> list[float]:
     say = words("compare")
+    wrong = "bad_whole_number" if field == "seeds" else "bad_number"
     found = []
     for part in (text or "").replace(";", ",").split(","):
         if not part.strip():
@@ -48,9 +49,9 @@ def _numbers(field: str, text: str, example: str) -> list[float]:
         except ValueError:
             number = math.nan
         if not math.isfinite(number) or (field == "seeds" and not number.is_integer()):
-            raise Refused(say.text("bad_number", field=say.text(field), text=part.strip()[:20], example=example))
+            raise Refused(say.text(wrong, field=say.text(field), text=part.strip()[:20], example=example))
         exact = whole(part.strip())  # a seed may have more digits than a float keeps
         found.append(exact if isinstance(exact, int) else number)
     if not found:
-        raise Refused(say.text("bad_number", field=say.text(field), text="“”", example=example))
-    return list(dict.fromkeys(found))[: MAX_CELLS + 1]
+        raise Refused(say.text(wrong, field=say.text(field), text="“”", example=example))
+    return list(dict.fromkeys(found))

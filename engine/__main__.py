@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.catalog import Catalog, ModelError, load_catalog
 from engine.commands import models, probe, record, run, space
-from engine.commands.reading import BAD_INPUT, FAILED_RUN, OneLineParser, one_line
+from engine.commands.reading import BAD_INPUT, FAILED_RUN, INTERRUPTED, OneLineParser, one_line
 from engine.experiment import ExperimentError
 from engine.loading.added import with_added
 from engine.refusals import Refused
@@ -28,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SpaceError as error:  # its lines are a log's
         print("\n".join(map(one_line, f"error: {error}".splitlines())), file=sys.stderr)
         return FAILED_RUN
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     except (ExperimentError, ModelError, OSError, Refused, ValueError) as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BAD_INPUT

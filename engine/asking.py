@@ -7,7 +7,8 @@ for `position`: the position that was fed before that step, whose logits the ste
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -90,13 +91,26 @@ def answer(
 
 
 def read_argument(probe: Callable[..., Any], name: str, text: str) -> Any:
-    """An argument that was written as text: JSON, or the text itself where the probe wants one."""
-    if get_type_hints(probe).get(name) is str:
+    """An argument that was written as text: JSON, or the text itself where the probe wants one.
+
+    Where null may stand beside a text, and where some texts are known, JSON that is one of these is read as such.
+    """
+    hint = get_type_hints(probe).get(name)
+    if hint is str:
         return text
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
+        if _takes_text(hint):
+            return text
         raise ExperimentError(name, said("not_json", got=text[:60])) from None
+    return text if _takes_text(hint) and not isinstance(value, str | None) else value
+
+
+def _takes_text(hint: Any) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return any(map(_takes_text, get_args(hint)))
+    return hint is str or (get_origin(hint) is Literal and any(isinstance(known, str) for known in get_args(hint)))
 
 
 def _typed(name: str, hint: Any, value: Any) -> Any:
@@ -121,12 +135,11 @@ def _placed(conversation: Conversation, probe: Callable[..., Any], arguments: di
         raise ExperimentError("turn", said(key, last=trace.turns - 1, turn=turn))
     fed(trace, turn)
     placed, step = arguments | {"turn": turn}, arguments.get("step")
+    if "step" not in named:
+        placed.pop("step", None)
     if step is None:
         return placed
     made = len(trace.steps(turn))
     if not 0 <= step <= made:
         raise ExperimentError("step", said("step_out_of_turn", turn=turn, last=made, step=step))
-    if "step" in named:
-        return placed
-    del placed["step"]
-    return placed | {"position": len(rendered.token_ids) + step - 1}
+    return placed if "step" in named else placed | {"position": len(rendered.token_ids) + step - 1}

@@ -2,7 +2,8 @@
 
 An array is {"dtype", "shape", "data": base64 of its little-endian numbers}, bytes are their text where they have one
 and else a list, a float that JSON cannot write is {"float": "nan"}, a sentence that can be said in other words is
-{"said": its key, "values", "text": itself in English}.
+{"said": its key, "values", "text": itself in English}. Where any JSON may stand, an object whose only name is "float"
+has its value in a list of one, so that it stands for no number.
 """
 
 import base64
@@ -25,6 +26,9 @@ DTYPES = {
 }
 #: Characters of a sentence, and sentences inside one another.
 MAX_SENTENCE, SENTENCE_DEPTH = 1_000, 4
+
+#: What stands for the floats that JSON cannot write.
+NOT_FINITE = ("nan", "inf", "-inf")
 
 #: What a sentence is made of beside sentences.
 _Held = int | float | bool | str
@@ -50,14 +54,21 @@ class ExactJson(TypedJson):
         return {"said": value.key, "values": self.encode(value.values), "text": str(value)}
 
     def is_float(self, value: dict[str, Any]) -> bool:
-        return list(value) == ["float"]
+        return list(value) == ["float"] and value["float"] in NOT_FINITE
+
+    def write_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        return {"float": [value["float"]]} if list(value) == ["float"] else value
+
+    def read_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        escaped = list(value) == ["float"] and isinstance(value["float"], list) and len(value["float"]) == 1
+        return {"float": value["float"][0]} if escaped else value
 
     def read_float(self, value: Any, path: str) -> float:
         if type(value) is float and math.isfinite(value):
             return value
         if type(value) is int and abs(value) < MAX_INT:
             return float(value)
-        if isinstance(value, dict) and self.is_float(value) and value["float"] in ("nan", "inf", "-inf"):
+        if isinstance(value, dict) and self.is_float(value):
             return float(value["float"])
         raise unlike(path, said("a_number"), value)
 

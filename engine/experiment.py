@@ -9,7 +9,9 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    Discriminator,
     Field,
+    Tag,
     ValidationError,
     model_validator,
 )
@@ -57,7 +59,17 @@ __all__ = [
 
 MAX_JSON_BYTES = 1_000_000
 
-OwnOrder = Annotated[tuple[ProcessorName, ...], Field(max_length=len(TRANSFORMERS_ORDER), fail_fast=True)]
+
+def _kind_of_order(value: Any) -> str:
+    return "a list" if isinstance(value, list | tuple) else "a name"
+
+
+NamedOrder = Annotated[Literal["transformers", "llama.cpp"], Tag("a name")]
+OwnOrder = Annotated[
+    tuple[ProcessorName, ...], Field(max_length=len(TRANSFORMERS_ORDER), fail_fast=True), Tag("a list")
+]
+#: What is wrong with an order is said of the kind that was meant.
+Order = Annotated[NamedOrder | OwnOrder, Discriminator(_kind_of_order)]
 
 
 class Message(Value):
@@ -84,7 +96,7 @@ class Sampling(Value):
     min_new_tokens: Annotated[int, Field(ge=0, le=100_000)] = 0
     bad_words: Annotated[tuple[BadWord, ...], Field(max_length=64, fail_fast=True)] = ()
     suppress_tokens: Annotated[tuple[TokenId, ...], Field(max_length=1_000, fail_fast=True)] = ()
-    order: Literal["transformers", "llama.cpp"] | OwnOrder = "transformers"
+    order: Order = "transformers"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
     @property
@@ -140,8 +152,8 @@ class Stop(Value):
 class Forced(Value):
     """A token that a person chose: it replaces the draw at that step of that turn."""
 
-    turn: Annotated[int, Field(ge=0)] = 0
-    step: Annotated[int, Field(ge=0)]
+    turn: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    step: Annotated[int, Field(ge=0, lt=2**31)]
     token_id: TokenId
 
 
@@ -254,10 +266,17 @@ def _check_size(data: Any) -> None:
 def first_error(error: ValidationError) -> ExperimentError:
     """The first error of pydantic as one line: a path, and what is allowed there."""
     detail = error.errors(include_url=False)[0]
-    # Union branches appear in the location as type expressions; they are no part of the user's path.
-    location = [part for part in detail["loc"] if isinstance(part, int) or part.isidentifier()]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:60]}" for part in location).lstrip(".")
-    if detail["type"] == "extra_forbidden":
+    unknown = detail["type"] == "extra_forbidden"
+    *parents, last = detail["loc"] or ("",)
+    # Kinds of a union appear in the location as words or type expressions; they are no part of the user's path. The
+    # name of an unknown field may be anything.
+    location = [part for part in parents if isinstance(part, int) or part.isidentifier()]
+    if unknown:
+        location.append(repr(str(last)[:60])[1:-1] or repr(""))
+    elif isinstance(last, int) or last.isidentifier():
+        location.append(last)
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    if unknown:
         return ExperimentError(path, said("unknown_field"))
     if detail["type"] == "value_error":
         return ExperimentError(path, detail["ctx"]["error"].args[0])
@@ -269,5 +288,8 @@ def fault(detail: Mapping[str, Any], got: str) -> Said:
     key = f"field_{detail['type']}"
     if key not in english():
         return said("field_other", detail=detail["msg"], got=got)
-    values = detail.get("ctx", {})
+    values = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in detail.get("ctx", {}).items()
+    }
     return said(key, **values) if detail["type"] == "missing" else said(key, **values, got=got)

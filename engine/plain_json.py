@@ -40,6 +40,12 @@ class PlainJson(TypedJson):
     def is_float(self, value: dict[str, Any]) -> bool:  # noqa: ARG002 - no object stands for one
         return False
 
+    def write_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        return value
+
+    def read_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        return value
+
     def read_float(self, value: Any, path: str) -> float:
         if value is None:
             return -math.inf

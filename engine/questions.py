@@ -53,12 +53,17 @@ def wanted(
     for step in chosen:
         if not 0 <= step < made:
             raise ExperimentError("steps", said("steps_of_turn", turn=turn, count=made, step=step))
-    for name in probes:
-        if name not in OF_A_STEP:
-            raise ExperimentError("probes", said("unknown_here", name=name[:60], known=", ".join(OF_A_STEP)))
+    check_probes(probes)
     layers = (layer, *(other for other in range(facts.layers) if other != layer))
     heads = (head, *(other for other in range(facts.heads) if other != head))
     return Wanted(turn, chosen, layers, heads, tuple(probes))
+
+
+def check_probes(names: Iterable[str]) -> None:
+    """Raise `ExperimentError` for a probe that is not asked about a step."""
+    for name in names:
+        if name not in OF_A_STEP:
+            raise ExperimentError("probes", said("unknown_here", name=name[:60], known=", ".join(OF_A_STEP)))
 
 
 def steps_named(text: str) -> list[int]:
@@ -70,9 +75,14 @@ def steps_named(text: str) -> list[int]:
 
 
 def questions(trace: Trace, asked: Wanted) -> tuple[Question, ...]:
-    """Every question, the model's own first. The inside of a step is that of the position fed before it."""
+    """Every question, the model's own first; none about a turn that was never begun.
+
+    The inside of a step is that of the position fed before it.
+    """
     rendered = trace.rendered(asked.turn)
-    first = len(rendered.token_ids) - 1 if rendered else 0
+    if rendered is None:
+        return ()
+    first = len(rendered.token_ids) - 1
     found: list[Question] = [("model", {})]
     for step in asked.steps:
         where = {"turn": asked.turn, "position": first + step}

@@ -20,10 +20,10 @@ from engine.said import Said, Sentence, said
 from engine.values import ExperimentError
 
 #: Levels of lists and objects where any JSON may stand.
-ANY_DEPTH = 12
+ANY_DEPTH = 16
 #: Axes of an array at most.
 MAX_AXES = 4
-#: Whole numbers beyond that have no place in an array.
+#: Whole numbers beyond that have no place in an array, and none in the JSON of the endpoint.
 MAX_INT = 2**63
 
 _KINDS = {int: "a_whole_number", str: "a_text", bool: "true_or_false"}
@@ -52,6 +52,14 @@ class TypedJson(ABC):
     def is_float(self, value: dict[str, Any]) -> bool:
         """True for an object that stands for a float where any JSON may stand."""
 
+    @abstractmethod
+    def write_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        """An object where any JSON may stand, its parts written already: one that `is_float` would take for another."""
+
+    @abstractmethod
+    def read_object(self, value: dict[str, Any]) -> dict[str, Any]:
+        """The inverse of `write_object`."""
+
     def encode(self, value: Any) -> Any:
         """Plain JSON values. Raises TypeError for a value of another kind than a probe or a trace may hold."""
         if isinstance(value, Said):
@@ -69,10 +77,18 @@ class TypedJson(ABC):
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {item.name: self.encode(getattr(value, item.name)) for item in dataclasses.fields(value)}
         if isinstance(value, Mapping):
-            return {str(key): self.encode(item) for key, item in value.items()}
+            return {str(key): self._encode_any(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.encode(item) for item in value]
         raise TypeError(f"a {type(value).__name__} has no JSON")
+
+    def _encode_any(self, value: Any) -> Any:
+        """What stands in an object by a name that no dataclass gives: any JSON."""
+        if isinstance(value, Mapping):
+            return self.write_object({str(key): self._encode_any(item) for key, item in value.items()})
+        if isinstance(value, list | tuple):
+            return [self._encode_any(item) for item in value]
+        return self.encode(value)
 
     def decode(self, kind: Any, value: Any, path: str = "") -> Any:
         """The value of the type `kind` that the JSON stands for; a field that has a default may be missing.
@@ -169,7 +185,8 @@ class TypedJson(ABC):
         if isinstance(value, dict):
             if self.is_float(value):
                 return self.read_float(value, path)
-            return {whole_text(key, path): self._anything(item, path, depth - 1) for key, item in value.items()}
+            found = self.read_object(value)
+            return {whole_text(key, path): self._anything(item, path, depth - 1) for key, item in found.items()}
         if isinstance(value, list):
             return [self._anything(item, path, depth - 1) for item in value]
         if isinstance(value, str):

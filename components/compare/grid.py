@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from components.copy import words
+from components.ends import end_text
 from components.visible import running_text, visible_bytes
 from components.widgets import heatmap, table
 from components.widgets.table import Cell, Column
@@ -32,7 +33,7 @@ def grid_table(grid: GridResult | None) -> dict[str, Any]:
             "–" if cell.first_difference is None else str(cell.first_difference),
             f"{cell.entropy.mean():.2f}" if len(cell.entropy) else "",
             str(len(cell.token_ids)),
-            cell.stopped.reason if cell.stopped else say.text("going_on"),
+            end_text(cell.stopped.reason) if cell.stopped else say.text("going_on"),
             marked_text(cell),
         ]
         for cell in grid.cells

@@ -9,6 +9,7 @@ from components.compare.grid import entropy_map, grid_table
 from components.compare.parting import parting
 from components.compare.sides import sides_value
 from components.copy import words
+from components.ends import end_text
 from components.heading import titled
 from components.panel import Controls, View
 from components.visible import running_text
@@ -87,4 +88,5 @@ def _told(trace: Trace) -> list[Cell | str]:
     turn = max(0, trace.turns - 1)
     stopped, answer = trace.stopped(turn), trace.answer(turn)
     short = running_text(answer[:SHOWN]) + ("…" if len(answer) > SHOWN else "")
-    return [str(len(trace.steps(turn))), stopped.reason if stopped else words(STATION).text("going_on"), short]
+    ended = end_text(stopped.reason) if stopped else words(STATION).text("going_on")
+    return [str(len(trace.steps(turn))), ended, short]

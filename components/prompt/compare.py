@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.copy import words
+from components.ends import end_text
 from components.visible import running_text
 from components.widgets import table
 from components.widgets.table import Cell, Column
-from engine.trace import Trace
+from engine.trace import StopReason, Trace
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Answer:
     prompt_tokens: int
     answer_tokens: int
     text: str
-    ended: str | None
+    ended: StopReason | None
 
 
 def answer_of(trace: Trace, turn: int) -> Answer:
@@ -38,7 +39,7 @@ def compare_value(templated: Answer | None, raw: Answer | None) -> dict[str, Any
         Column(say.text("col_way")),
         Column(say.text("col_prompt_tokens"), align="right"),
         Column(say.text("col_answer_tokens"), align="right"),
-        Column(say.text("col_stopped"), mono=True),
+        Column(say.text("col_stopped")),
         Column(say.text("col_answer")),
     ]
     ways = (("with_template", templated), ("without_template", raw))
@@ -58,5 +59,5 @@ def compare_value(templated: Answer | None, raw: Answer | None) -> dict[str, Any
 def _row(way: str, answer: Answer) -> list[Cell | str]:
     say = words("prompt")
     text = running_text(answer.text) or (say.text("no_answer") if answer.ended else "")
-    ended = answer.ended or say.text("running")
+    ended = end_text(answer.ended) if answer.ended else say.text("running")
     return [way, str(answer.prompt_tokens), str(answer.answer_tokens), ended, text]

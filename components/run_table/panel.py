@@ -5,6 +5,7 @@ from typing import Any
 import gradio as gr
 
 from components.copy import words
+from components.ends import end_text
 from components.heading import titled
 from components.inside import of_turn
 from components.panel import Controls, View
@@ -113,4 +114,5 @@ def _line(view: View) -> tuple[str, str]:
     if view.trace is None or not view.steps:
         return "–", ""
     stopped = view.trace.stopped(view.cursor.turn)
-    return say.text("station", tokens=len(view.steps)), stopped.reason if stopped else say.text("station_running")
+    ended = end_text(stopped.reason) if stopped else say.text("station_running")
+    return say.text("station", tokens=len(view.steps)), ended

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from components.copy import words
+from components.ends import end_text
 from components.units import bytes_text, seconds_text
 from components.visible import visible, visible_bytes
 from engine.trace import Prefilled, Rendered, Shape, Stepped, Stopped, Trace
@@ -63,7 +64,7 @@ def step_rows(step: Stepped, before: Stepped | None, stopped: Stopped | None) ->
     yield from _processor_rows(step)
     yield _draw_row(step)
     token = visible_bytes(step.token_bytes)
-    verdict = say.text("stop_yes", reason=stopped.reason) if stopped else say.text("stop_no")
+    verdict = say.text("stop_yes", reason=end_text(stopped.reason)) if stopped else say.text("stop_no")
     watched = say.text("stop_watched", text=token, count=step.step + 1)
     yield StageRow(say.text("stop"), "engine/stages/stopping.py", watched, verdict)
     held = {"text": visible(step.text) or say.text("nothing"), "count": step.held_bytes}

@@ -5,6 +5,7 @@ from typing import Any
 import gradio as gr
 
 from components.copy import words
+from components.ends import end_text
 from components.heading import titled
 from components.panel import Controls, View
 from components.stopping.eos import HEIGHT, eos_figure, eos_numbers, shut_out_table
@@ -63,7 +64,8 @@ def unavailable(view: View) -> str | None:
 def _stop_line(view: View) -> tuple[str, str]:
     say = words(STATION)
     step, stopped = view.nearest_step, stopped_at(view)
-    result = say.text(f"short_{stopped.reason}") if stopped else say.text("short_no") if step else "–"
+    ended = say.text("short_yes", reason=end_text(stopped.reason)) if stopped else ""
+    result = ended or (say.text("short_no") if step else "–")
     eos = step.eos if step else None
     return result, say.text("station_rank", rank=eos.rank) if eos else ""
 

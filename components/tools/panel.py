@@ -71,9 +71,12 @@ def forced_value(found: list[Round]) -> dict[str, Any]:
 
 
 def seen_value(rendered: Rendered, found: list[Round]) -> dict[str, Any]:
-    """Every result as it stands in the context of the newest turn, with the marks around it."""
+    """Every result as it stands in the context of the turn, with the marks around it.
+
+    `found` ends with that turn, whose own calls come after what it was fed.
+    """
     say = words(STATION)
-    groups = list(_results(rendered, sum(len(one.calls) for one in found)))
+    groups = list(_results(rendered, sum(len(one.calls) for one in found[:-1])))
     return token_strip.value(groups or [Group([], note=say.text("seen_empty"), as_text=True)])
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.trace import Rendered, Stepped, Trace
+from engine.trace import Rendered, Stepped, StopReason, Trace
 
 #: Who ended the answer: the model with a mark of its own, a person who chose that mark, or something else.
 Ended = Literal["said", "said_other", "person", "length", "stop_string", "other"]
@@ -14,7 +14,7 @@ class Closing:
     """One answer's end. `last` is its newest token, which was chosen and never fed."""
 
     turn: int
-    reason: str
+    reason: StopReason
     ended: Ended
     last: bytes
     written: str | None  # what the template put after the answer; None where no turn followed or it cannot be told
@@ -29,7 +29,7 @@ def select(trace: Trace, turn: int) -> Closing | None:
     return Closing(turn, stopped.reason, _ended(stopped.reason, steps[-1], written), steps[-1].token_bytes, written)
 
 
-def _ended(reason: str, last: Stepped, written: str | None) -> Ended:
+def _ended(reason: StopReason, last: Stepped, written: str | None) -> Ended:
     if reason == "eos" and last.forced:
         return "person"
     if reason == "eos":

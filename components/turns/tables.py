@@ -5,6 +5,7 @@ from typing import Any
 
 from components.copy import sentences, words
 from components.drawing import Drawing, drawing
+from components.ends import end_text
 from components.in_words import translated
 from components.turns.cause import Difference
 from components.turns.closing import Closing
@@ -162,7 +163,7 @@ def closings_table(found: Sequence[Closing]) -> dict[str, Any]:
         return table.value([], [], caption=say.text("closings_empty"))
     columns = [
         Column(say.text("col_turn"), align="right"),
-        Column(say.text("col_ended"), mono=True),
+        Column(say.text("col_ended")),
         Column(say.text("col_last"), mono=True, help=say.text("help_last")),
         Column(say.text("col_written"), mono=True),
         Column(say.text("col_said")),
@@ -171,6 +172,8 @@ def closings_table(found: Sequence[Closing]) -> dict[str, Any]:
     for one in found[-SHOWN:]:
         last, written = visible_bytes(one.last), "–" if one.written is None else visible(one.written)
         key = "not_followed" if one.written is None else f"ended_{one.ended}"
-        said = say.text(key, last=last, written=written, reason=one.reason)
-        cells.append([str(one.turn + 1), one.reason, last, written, said])
+        reason = end_text(one.reason)
+        cells.append(
+            [str(one.turn + 1), reason, last, written, say.text(key, last=last, written=written, reason=reason)]
+        )
     return table.value(columns, cells)

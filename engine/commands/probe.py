@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from engine.catalog import Catalog
-from engine.commands.reading import read, write_out
+from engine.commands.reading import INTERRUPTED, read, write_out
 from engine.commands.run import code, load, run
 from engine.experiment import ExperimentError, decoded, parse_experiment
 from engine.given_trace import is_trace, parse_trace
@@ -54,9 +54,14 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
     check(PROBES, flags.name, arguments, catalog.find(experiment.model))
     loaded = load(experiment.model, flags, catalog)
     check(PROBES, flags.name, arguments, loaded.facts)
-    conversation = replayed(loaded, trace) if trace else run(loaded, experiment)
-    if trace is None and (ended := code(conversation.trace)):
-        return ended
+    if trace:
+        conversation = replayed(loaded, trace)
+    else:
+        conversation, interrupted = run(loaded, experiment)
+        if interrupted:
+            return INTERRUPTED
+        if ended := code(conversation.trace):
+            return ended
     asked, result = answer(PROBES, conversation, flags.name, arguments)
     write_out(answer_to_json(flags.name, loaded.facts.model_id, asked, result, max_values=MAX_VALUES))
     return 0

@@ -3,6 +3,8 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,6 +28,8 @@ class OneLineParser(argparse.ArgumentParser):
 def read(source: str, limit: int, what: str) -> bytes:
     """The bytes of a file, `-` for standard input. Raises OSError, and `ExperimentError` beyond `limit` bytes."""
     if source == "-":
+        if sys.stdin is None:
+            raise ExperimentError("", "standard input is closed")
         data = sys.stdin.buffer.read(limit + 1)
     else:
         with Path(source).open("rb") as file:
@@ -33,6 +37,26 @@ def read(source: str, limit: int, what: str) -> bytes:
     if len(data) > limit:
         raise ExperimentError("", f"{what} has at most {limit:,} bytes, this has more")
     return data
+
+
+@contextmanager
+def promised(out: Path | None) -> Iterator[None]:
+    """A file that cannot be written is told before the work and not after it. Raises OSError.
+
+    Where nothing comes of the work, a file that was not there before goes again.
+    """
+    if out is None:
+        yield
+        return
+    made = not out.exists() and not out.is_symlink()
+    with out.open("ab"):
+        pass
+    try:
+        yield
+    except BaseException:
+        if made:
+            out.unlink(missing_ok=True)
+        raise
 
 
 def report(event: Event) -> None:
@@ -52,9 +76,11 @@ def report(event: Event) -> None:
 
 
 def write_out(value: Any, out: Path | None = None) -> None:
-    """Write strict JSON to a file, or to standard output."""
+    """Write strict JSON to a file, or to standard output. Raises OSError."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
     if out is None:
+        if sys.stdout is None:
+            raise OSError("standard output is closed")
         sys.stdout.buffer.write(text.encode("utf-8"))
         sys.stdout.buffer.flush()
     else:

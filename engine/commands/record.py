@@ -3,17 +3,21 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.answers.refusal import Refusal
 from engine.catalog import Catalog
-from engine.commands.reading import read
+from engine.commands.reading import INTERRUPTED, promised, read
 from engine.commands.run import code, load, run
 from engine.experiment import MAX_JSON_BYTES, ExperimentError, parse_experiment
-from engine.questions import OF_A_STEP, USUAL, questions, steps_named, wanted
+from engine.questions import OF_A_STEP, USUAL, Wanted, check_probes, questions, steps_named, wanted
 from engine.record import MAX_FILE_BYTES, Answered, Record, record_to_bytes
 from engine.refusals import Refused
 from engine.settings import LOADING, Settings
 from engine.tools.registry import TOOLS
+
+if TYPE_CHECKING:
+    from engine.conversation import Conversation
 
 
 def add(parser: argparse.ArgumentParser, catalog: Catalog) -> None:
@@ -46,25 +50,42 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
         steps = None if flags.all_steps else steps_named(flags.steps or "")
     except ValueError as error:
         raise ExperimentError("--steps", str(error)) from None
+    most = experiment.stop.max_new_tokens
+    for step in steps or ():
+        if step >= most:
+            raise ExperimentError("steps", f"a turn here has at most {most} steps, counted from 0; no step {step}")
     probes = [name for name in flags.probes.split(",") if name]
-    with flags.out.open("ab"):  # a file that cannot be written is told before the work and not after it
-        pass
-    loaded = load(experiment.model, flags, catalog)
-    conversation = run(loaded, experiment)
+    check_probes(probes)
+    with promised(flags.out):
+        loaded = load(experiment.model, flags, catalog)
+        conversation, interrupted = run(loaded, experiment)
+        trace = conversation.trace
+        if interrupted and steps is not None:
+            steps = [step for step in steps if step < len(trace.steps(max(0, trace.turns - 1)))]
+        asked = wanted(trace, loaded.facts, steps, layer=flags.layer, head=flags.head, probes=probes)
+        answers, all_asked = _answers(conversation, asked)
+        data = record_to_bytes(Record(trace, tuple(answers)))
+        if len(data) > MAX_FILE_BYTES:
+            size = f"this record would have {len(data):,} bytes, at most {MAX_FILE_BYTES:,} can be"
+            raise ExperimentError("steps", size)
+        flags.out.write_bytes(data)
+    print(f"{flags.out}: {len(data):,} bytes, {len(answers)} answers", file=sys.stderr)
+    return code(trace) if all_asked and not interrupted else INTERRUPTED
+
+
+def _answers(conversation: "Conversation", asked: Wanted) -> tuple[list[Answered], bool]:
+    """What the probes give, or refuse, up to Ctrl-C; with False where it was interrupted."""
     from engine.probes.table import PROBES
 
-    trace = conversation.trace
-    asked = wanted(trace, loaded.facts, steps, layer=flags.layer, head=flags.head, probes=probes)
     answers = []
-    for name, arguments in questions(trace, asked):
-        try:
-            found = PROBES[name](conversation, **arguments)
-        except (ExperimentError, Refused) as refused:
-            found = Refusal.of(refused)
-        answers.append(Answered(name, arguments, found))
-    data = record_to_bytes(Record(trace, tuple(answers)))
-    if len(data) > MAX_FILE_BYTES:
-        raise ExperimentError("steps", f"this record would have {len(data):,} bytes, at most {MAX_FILE_BYTES:,} can be")
-    flags.out.write_bytes(data)
-    print(f"{flags.out}: {len(data):,} bytes, {len(answers)} answers", file=sys.stderr)
-    return code(trace)
+    try:
+        for name, arguments in questions(conversation.trace, asked):
+            try:
+                found = PROBES[name](conversation, **arguments)
+            except (ExperimentError, Refused) as refused:
+                found = Refusal.of(refused)
+            answers.append(Answered(name, arguments, found))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return answers, False
+    return answers, True

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.catalog import Catalog
-from engine.commands.reading import FAILED_RUN, INTERRUPTED, read, report, write_out
+from engine.commands.reading import FAILED_RUN, INTERRUPTED, promised, read, report, write_out
 from engine.experiment import MAX_JSON_BYTES, Experiment, parse_experiment
 from engine.loading.progress import to_stderr
 from engine.settings import LOADING, Settings
@@ -33,12 +33,10 @@ def main(flags: argparse.Namespace, catalog: Catalog) -> int:
     experiment = parse_experiment(data, models=catalog.loadable_ids, tools=TOOLS)
     if flags.model:
         experiment = experiment.model_copy(update={"model": flags.model})
-    if flags.out is not None:  # a file that cannot be written is told before the work and not after it
-        with flags.out.open("ab"):
-            pass
-    trace = run(load(experiment.model, flags, catalog), experiment).trace
-    write_out(trace_to_json(trace), flags.out)
-    return code(trace)
+    with promised(flags.out):
+        conversation, interrupted = run(load(experiment.model, flags, catalog), experiment)
+        write_out(trace_to_json(conversation.trace), flags.out)
+    return INTERRUPTED if interrupted else code(conversation.trace)
 
 
 def load(model: str, flags: argparse.Namespace, catalog: Catalog) -> "LoadedModel":
@@ -59,8 +57,8 @@ def load(model: str, flags: argparse.Namespace, catalog: Catalog) -> "LoadedMode
     )
 
 
-def run(loaded: "LoadedModel", experiment: Experiment) -> "Conversation":
-    """Run the experiment to its end, or to Ctrl-C, and tell of it."""
+def run(loaded: "LoadedModel", experiment: Experiment) -> tuple["Conversation", bool]:
+    """Run the experiment to its end, or to Ctrl-C, and tell of it; with True where it was interrupted."""
     from engine.conversation import Conversation
 
     conversation = Conversation(loaded, experiment)
@@ -69,14 +67,18 @@ def run(loaded: "LoadedModel", experiment: Experiment) -> "Conversation":
             for event in events:
                 report(event)
     except KeyboardInterrupt:
+        # A forward that was broken off has left the cache, and the turn, between two tokens.
+        conversation = Conversation.resumed(loaded, conversation.trace)
+        told = len(conversation.trace.events)
         conversation.cancel()
-        report(conversation.trace.events[-1])
-    return conversation
+        for event in conversation.trace.events[told:]:
+            report(event)
+        print("interrupted", file=sys.stderr)
+        return conversation, True
+    return conversation, False
 
 
 def code(trace: Trace) -> int:
-    """The exit code of a run that ended so."""
+    """The exit code of a run that ended by itself."""
     last = trace.events[-1] if trace.events else None
-    if not isinstance(last, Stopped):
-        return 0
-    return {"error": FAILED_RUN, "cancelled": INTERRUPTED}.get(last.reason, 0)
+    return FAILED_RUN if isinstance(last, Stopped) and last.reason == "error" else 0

@@ -93,15 +93,38 @@ _OPERATORS = {
     ast.UAdd: _checked(operator.pos, _most),
     ast.USub: _checked(operator.neg, _most),
 }
+
+
+def _function(
+    name: str, work: Callable[..., Any], bits: Callable[..., float] = _most, *, most: int = 1
+) -> Callable[..., Number]:
+    """A function of one number, or of up to `most`, that says in words what it cannot do."""
+    checked = _checked(work, bits)
+
+    def run(*numbers: Any) -> Number:
+        if not 1 <= len(numbers) <= most:
+            raise ToolError(f"{name} takes {'1 number' if most == 1 else f'1 to {most} numbers'}, got {len(numbers)}")
+        try:
+            return checked(*numbers)
+        except ToolError:
+            raise
+        except OverflowError:
+            raise ToolError(_TOO_LONG) from None
+        except (TypeError, ValueError):
+            raise ToolError(f"{name} is not defined for {', '.join(map(number_text, numbers))}") from None
+
+    return run
+
+
 _FUNCTIONS = {
-    "abs": _checked(abs, _most),
-    "ceil": _checked(math.ceil, _most),
-    "exp": _checked(math.exp, _most),
-    "floor": _checked(math.floor, _most),
-    "log": _checked(math.log, _most),
-    "log10": _checked(math.log10, _most),
-    "round": _checked(round, _rounded),
-    "sqrt": _checked(math.sqrt, _most),
+    "abs": _function("abs", abs),
+    "ceil": _function("ceil", math.ceil),
+    "exp": _function("exp", math.exp),
+    "floor": _function("floor", math.floor),
+    "log": _function("log", math.log, most=2),
+    "log10": _function("log10", math.log10),
+    "round": _function("round", round, _rounded, most=2),
+    "sqrt": _function("sqrt", math.sqrt),
 }
 _ALLOWED = (
     ast.BinOp,
@@ -116,6 +139,18 @@ _ALLOWED = (
 _NAMES = {"pi": math.pi, "e": math.e}
 
 
+def _check_names(tree: ast.expr) -> None:
+    """Raise `ToolError` for a name that is none of ours, and for a number that stands where a function is called."""
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if not all(isinstance(function, ast.Name) for function in called):
+        raise ToolError("a * is missing before a parenthesis")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            kind, known = ("function", sorted(_FUNCTIONS)) if node in called else ("number", sorted(_NAMES))
+            if node.id not in known:
+                raise ToolError(f"unknown {kind} {node.id!r}; there are: {', '.join(known)}")
+
+
 def calculate(expression: str) -> Number:
     """The value of an arithmetic expression. Raises `ToolError` with what is wrong."""
     if len(expression) > MAX_CHARACTERS:
@@ -126,6 +161,7 @@ def calculate(expression: str) -> Number:
         tree = ast.parse(text, mode="eval").body
         if not all(isinstance(node, _ALLOWED) for node in ast.walk(tree)):
             raise ToolError("not an expression of arithmetic")
+        _check_names(tree)
         value = evaluator.eval(text, previously_parsed=tree)
     except ZeroDivisionError:
         raise ToolError("division by zero") from None
@@ -133,7 +169,9 @@ def calculate(expression: str) -> Number:
         raise
     except RecursionError:
         raise ToolError("the expression is nested too deeply") from None
-    except (simpleeval.InvalidExpression, SyntaxError, MemoryError) as error:
+    except SyntaxError as error:
+        raise ToolError(f"not an expression of arithmetic: {error.msg}") from None
+    except (simpleeval.InvalidExpression, MemoryError) as error:
         raise ToolError(f"not an expression of arithmetic: {str(error).partition('(')[0].strip()}") from None
     except (OverflowError, TypeError, ValueError) as error:
         raise ToolError(f"cannot be calculated: {error}") from None
@@ -151,7 +189,11 @@ def number_text(value: Number) -> str:
 
 def _run(arguments: dict[str, Any], _: Setting) -> str:
     expression = arguments["expression"]
-    return f"{expression} = {number_text(calculate(expression))}"
+    value = calculate(expression)
+    text = number_text(value)
+    # Beyond that a float stands for the whole numbers around it too.
+    exact = isinstance(value, int) or (float(text) == value and abs(value) < 2**53)
+    return f"{expression} {'=' if exact else '≈'} {text}"
 
 
 CALCULATOR = Tool(

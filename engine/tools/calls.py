@@ -7,12 +7,14 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from engine.experiment import replace_lone_surrogates
+from engine.typed_json import ANY_DEPTH, MAX_INT
+from engine.values import replace_lone_surrogates
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 MAX_CALLS = 16  # of one answer; what comes after them is one call with an error
 MAX_CHARACTERS = 20_000
-MAX_DEPTH = 16
+MAX_DEPTH = ANY_DEPTH  # a trace with the call has to be read again
+MAX_BITS = (MAX_INT - 1).bit_length()  # of a whole number
 _SPACE = " \t\n\r"
 
 
@@ -96,6 +98,10 @@ def _checked(value: Any, start: int, end: int) -> Call:
         return Call(start, end, name, error=f"arguments: {_missing('arguments', value)}; they must be an object")
     if _deep(arguments):
         return Call(start, end, name, error=f"arguments: nested more than {MAX_DEPTH} deep")
+    bits = _most_bits(arguments)
+    if bits > MAX_BITS:
+        error = f"arguments: a whole number has at most {MAX_BITS} bits, this has {bits:,}"
+        return Call(start, end, name, error=error)
     return Call(start, end, name, _cleaned(arguments))
 
 
@@ -118,6 +124,13 @@ def _deep(value: Any) -> bool:
             for inner in (item.values() if isinstance(item, dict) else item)
         ]
     return bool(level)
+
+
+def _most_bits(value: Any) -> int:
+    """Bits of the largest whole number anywhere in the value."""
+    if isinstance(value, dict | list):
+        return max(map(_most_bits, value.values() if isinstance(value, dict) else value), default=0)
+    return value.bit_length() if isinstance(value, int) else 0
 
 
 def _cleaned(value: Any) -> Any:

@@ -118,7 +118,7 @@ def test_raw_text_is_said_to_be_raw():
 def test_compare_shows_both_answers_and_says_what_differs():
     templated, raw = Answer(21, 6, "Hi", "eos"), Answer(5, 16, "and\nso <b>on</b>", "length")
     value = read(compare_value(templated, raw))
-    assert value["rows"][0] == ["with the template", "21", "6", "eos", "Hi"]
+    assert value["rows"][0] == ["with the template", "21", "6", "EOS", "Hi"]
     assert value["rows"][1] == ["without it", "5", "16", "length", "and⏎\nso <b>on</b>"]
     assert "16 tokens longer. The two answers differ." in value["caption"]
     assert "Both" not in value["caption"]

@@ -52,7 +52,7 @@ def test_the_first_step_has_no_forward_of_its_own(trace):
 def test_held_bytes_and_the_stop_show(trace):
     held = stages(make_view(trace, position=23))["detokenise"]
     assert held.gave == "nothing, held back: 2 B"
-    assert stages(make_view(trace))["stop?"].gave == "yes: eos"
+    assert stages(make_view(trace))["stop?"].gave == "yes: EOS"
     assert stages(make_view(trace, position=25))["stop?"].gave == "no, go on"
 
 
@@ -173,12 +173,12 @@ def test_the_station_counts_the_answer(answer, expected):
 
 
 def test_the_station_says_how_it_ended(trace):
-    assert station(run_table, make_view(trace)) == ("6 tok", "eos")
+    assert station(run_table, make_view(trace)) == ("6 tok", "EOS")
     assert run_table.unavailable(make_view(dataclasses.replace(trace, events=())))
 
 
 def test_the_recorded_run_fills_every_row(paris):
     rows = run_table.select(make_view(paris))
     assert [row.stage for row in rows[5:9]] == ["repetition-penalty", "temperature", "top-k", "top-p"]
-    assert rows[-3].gave == "yes: eos"
+    assert rows[-3].gave == "yes: EOS"
     assert all(row.given and row.gave and row.by for row in rows)

@@ -107,6 +107,18 @@ def test_rounds_of_an_earlier_message_are_not_of_this_one() -> None:
     assert read(tools.render(view_of(trace))[2])["groups"][0][2] == "No result came back yet."
 
 
+def test_the_result_of_an_earlier_question_is_not_that_of_a_call_under_way() -> None:
+    conversation = Conversation(caller(), experiment([SUM, "5", SUM, "5"], follow_ups=["Again"]))
+    seen = {}
+    while conversation.advance():
+        view = view_of(conversation.trace)
+        count = sum(len(one.calls) for one in rounds(conversation.trace, view.cursor.turn))
+        shown = read(tools.render(view)[2])
+        results = 0 if shown["groups"][0][2] else len(shown["groups"])
+        seen.setdefault(view.cursor.turn, set()).add((count, results))
+    assert seen == {0: {(0, 0), (1, 0)}, 1: {(1, 1)}, 2: {(0, 0), (1, 0)}, 3: {(1, 1)}}
+
+
 @pytest.mark.parametrize("left", range(4))
 def test_every_state_of_a_round_is_shown(left: int) -> None:
     conversation = Conversation(caller(), experiment([SUM, "5"]))

@@ -94,7 +94,7 @@ def test_of_a_turn_that_was_refused_nothing_is_said_to_be_computed(paris: Trace)
         (chat(FIRST, ("Hello", CLOSE), second("Hello"), forced_end=True), "person", "You ended it"),
         (chat(FIRST, ("Hel", "lo"), second("Hel", "lo"), reason="length"), "length", "which the model had not said"),
         (chat(FIRST, ("Hel", "lo"), second("Hel"), reason="stop_string"), "stop_string", "Ended by a stop string"),
-        (chat(FIRST, ("{", "}"), second("{", "}"), reason="grammar_end"), "other", "Ended by grammar_end"),
+        (chat(FIRST, ("{", "}"), second("{", "}"), reason="grammar_end"), "other", "Ended (grammar): the template"),
     ],
 )
 def test_how_an_answer_ended_and_who_closed_it(trace: Trace, ended: str, said: str) -> None:

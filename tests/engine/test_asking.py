@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.anatomy import AnatomyError
-from engine.asking import answer, check, parameters, read_argument
+from engine.asking import answer, check, parameters, read_argument, taken
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.probe_json import answer_to_json, count, encode
@@ -102,6 +102,9 @@ def test_a_step_of_an_earlier_turn():
         ("lens", {"step": 7}, "step", "turn 0 has steps 0 to 6 (the next one), there is no step 7"),
         ("uncached", {"step": -1}, "step", "turn 0 has steps 0 to 6 (the next one), there is no step -1"),
         ("lens", {"position": 999}, "position", "there is no position 999"),
+        ("lens", {"token_ids": "12"}, "token_ids", "Input should be a list, got '12'"),
+        ("lens", {"token_ids": 12}, "token_ids", "Input should be a list, got '12'"),
+        ("policy", {"strategy": "sumary"}, "strategy", "'sliding_window' or 'summary', got 'sumary'"),
         ("lens", {"token_ids": [320]}, "token_ids", "token ids of this model go up to 319"),
     ],
 )
@@ -138,9 +141,21 @@ def test_a_chain_that_leaves_nothing_is_said_and_not_raised():
         asked("distribution", conversation, step=0)
 
 
+def test_no_step_is_the_last_position_for_every_probe_that_may_be_asked_by_it():
+    conversation = ended("llama")
+    for name in sorted({name for name in PROBES if (name, "llama") not in LACKING}):
+        if "step" in taken(PROBES[name]) and "step" not in parameters(PROBES[name]):
+            given = {"layer": 1, "head": 1} if name == "attention_matrix" else {}
+            told, _ = answer(PROBES, conversation, name, given | {"step": None})
+            assert told == answer(PROBES, conversation, name, given)[0]
+
+
 def test_text_is_read_as_the_probe_wants_it():
     assert read_argument(PROBES["lens"], "query", "12") == "12"
     assert read_argument(PROBES["lens"], "token_ids", "[1, 2]") == [1, 2]
+    assert [read_argument(PROBES["policy"], "strategy", text) for text in ("summary", '"summary"')] == ["summary"] * 2
+    asked = {text: read_argument(PROBES["tokenizers"], "text", text) for text in ("hello", '"hi"', "null", "12", "[")}
+    assert list(asked.values()) == ["hello", "hi", None, "12", "["]
     with pytest.raises(ExperimentError, match="token_ids: not valid JSON: '1, 2'"):
         read_argument(PROBES["lens"], "token_ids", "1, 2")
 

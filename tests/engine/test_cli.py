@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import engine.conversation
+import engine.decode
 import engine.model
 from engine.__main__ import main
 from engine.catalog import ModelError, load_catalog
@@ -134,6 +135,63 @@ def test_ctrl_c_writes_the_trace_so_far(on_tiny, write, tmp_path, monkeypatch):
     trace = trace_from_json(json.loads(out.read_text("utf-8")))
     assert len(trace.steps(0)) == 2
     assert trace.stopped(0).reason == "cancelled"
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_ctrl_c_while_a_turn_begins_writes_the_trace_so_far(on_tiny, write, tmp_path, monkeypatch, capsys, turn):
+    fit = engine.conversation.fit
+
+    def interrupted(loaded, trace, index, **asked):
+        if index == turn:
+            raise KeyboardInterrupt
+        return fit(loaded, trace, index, **asked)
+
+    monkeypatch.setattr(engine.conversation, "fit", interrupted)
+    out = tmp_path / "trace.json"
+    assert main(["run", write(experiment(follow_ups=["And then?"])), "--out", str(out)]) == 130
+    trace = trace_from_json(json.loads(out.read_text("utf-8")))
+    assert trace.turns == turn
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "interrupted"
+    assert sum("stopped" in line for line in said) == turn
+
+
+def test_ctrl_c_inside_a_forward_leaves_a_trace_that_holds_together(on_tiny, write, tmp_path, monkeypatch):
+    step = engine.decode.Turn.step
+
+    def interrupted(turn, *asked):
+        found = step(turn, *asked)
+        if len(turn.answer) == 3:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(engine.decode.Turn, "step", interrupted)
+    out = tmp_path / "trace.json"
+    assert main(["run", write(experiment()), "--out", str(out)]) == 130
+    trace = trace_from_json(json.loads(out.read_text("utf-8")))
+    assert len(trace.steps(0)) == trace.stopped(0).evidence["step"] == 2
+
+
+@pytest.mark.parametrize("command", ["run", "record", "probe"])
+def test_ctrl_c_while_the_model_loads_is_one_line_and_leaves_no_file(write, tmp_path, monkeypatch, capsys, command):
+    def load(entry, **asked):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine.model, "load", load)
+    out = tmp_path / "out"
+    asked = ["lens", write(experiment())] if command == "probe" else [write(experiment()), "--out", str(out)]
+    assert main([command, *asked]) == 130
+    assert capsys.readouterr().err.splitlines()[1:] == ["interrupted"]
+    assert not out.exists()
+
+
+def test_closed_standard_input_and_output_are_one_line(on_tiny, write, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["run", "-"]) == 2
+    assert capsys.readouterr().err == "error: standard input is closed\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["run", write(experiment())]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "error: standard output is closed"
 
 
 def test_a_bad_experiment_is_told_without_importing_torch(write):

@@ -92,6 +92,54 @@ def test_a_power_that_a_float_rounds_to_nothing_is_not_given_as_0(expression: st
         calculate(expression)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "23 * 19 = 437", "10 ** 16 + 1 = 10000000000000001", "5 / 2 = 2.5", "0.5 * 4 = 2", "-1e3 / 8 = -125",
+        "1 / 3 ≈ 0.333333333333", "0.1 + 0.2 ≈ 0.3", "1e16 + 1 ≈ 1e+16", "sqrt(2) * sqrt(2) ≈ 2",
+        "123456789.123456789 ≈ 123456789.123",
+    ],
+)  # fmt: skip
+def test_a_result_that_was_rounded_is_not_said_to_be_equal(said: str) -> None:
+    expression, _, _ = said.rpartition(" ≈ " if "≈" in said else " = ")
+    assert TOOLS["calculator"].run({"expression": expression}, SETTING) == said
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("abs()", "abs takes 1 number, got 0"),
+        ("sqrt(1, 2)", "sqrt takes 1 number, got 2"),
+        ("round()", "round takes 1 to 2 numbers, got 0"),
+        ("log(1, 2, 3)", "log takes 1 to 2 numbers, got 3"),
+        ("2(3 + 4)", "a * is missing before a parenthesis"),
+        ("(1 + 2)(3)", "a * is missing before a parenthesis"),
+        ("pi(2)", "unknown function 'pi'; there are: abs, ceil, exp, floor, log, log10, round, sqrt"),
+        ("sin(1)", "unknown function 'sin'; there are: abs, ceil, exp, floor, log, log10, round, sqrt"),
+        ("x + 1", "unknown number 'x'; there are: e, pi"),
+        ("abs", "unknown number 'abs'; there are: e, pi"),
+        ("sqrt(-1)", "sqrt is not defined for -1"),
+        ("log(0)", "log is not defined for 0"),
+        ("log(2, 1)", "division by zero"),
+        ("round(1.5, 0.5)", "round is not defined for 1.5, 0.5"),
+        ("exp(1000)", "a number on the way to the result would have more than 1,024 bits"),
+        ("abs(", "not an expression of arithmetic: '(' was never closed"),
+        ("1 +", "not an expression of arithmetic: invalid syntax"),
+    ],
+)
+def test_the_calculator_says_in_words_of_its_own_what_is_wrong(expression: str, said: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        calculate(expression)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(("clock", "hours"), [("0001-01-01T00:00:00Z", -1), ("9999-12-31T23:30:00+00:00", 14)])
+def test_a_time_beyond_the_calendar_is_told(clock: str, hours: int) -> None:
+    with pytest.raises(ToolError, match="beyond the years 1 to 9999"):
+        TOOLS["clock"].run({"utc_offset": hours}, Setting(clock))
+    assert "UTC" in TOOLS["clock"].run({"utc_offset": 0}, Setting(clock))
+
+
 def test_the_clock_stands_at_the_experiments_time() -> None:
     assert TOOLS["clock"].run({"utc_offset": 0}, SETTING) == "Thursday, 2026-01-01 10:00 UTC"
     assert TOOLS["clock"].run({"utc_offset": -11.0}, SETTING) == "Wednesday, 2025-12-31 23:00 UTC-11"
