@@ -88,7 +88,7 @@ def mask_check(step: Stepped, window: int | None = None) -> Check:
     """
     say, shape = words("checks"), step.shapes["attention_mask"]
     mask, expected = shape[-1], min(step.position, window or step.position)
-    key = "mask_said" if expected == step.position else "mask_window" if len(shape) == 2 else "mask_rebuilt"
+    key = "mask_rebuilt" if len(shape) > 2 else "mask_said" if expected == step.position else "mask_window"
     detail = say.text(key, mask=mask, context=step.position, window=expected)
     return Check(say.text("mask"), mask == expected or (len(shape) > 2 and mask > expected), detail)
 

@@ -129,9 +129,9 @@ def test_an_answer_without_text_is_not_said_to_be_the_last() -> None:
     assert second_.startswith("No turn has followed yet")
 
 
-@pytest.mark.parametrize("strategy", ["drop_oldest", "sliding_window", "drop_middle"])
-def test_an_answer_that_a_strategy_left_out_is_not_said_to_be_the_last(strategy: str) -> None:
-    context = {"strategy": strategy, "max_tokens": 70}
+@pytest.mark.parametrize(("strategy", "limit"), [("drop_oldest", 40), ("sliding_window", 20), ("drop_middle", 70)])
+def test_an_answer_that_a_strategy_left_out_is_not_said_to_be_the_last(strategy: str, limit: int) -> None:
+    context = {"strategy": strategy, "max_tokens": limit}
     say = [{"turn": turn, "step": step, "token_id": 67} for turn in range(4) for step in range(6)]
     fields = {"follow_ups": ["and then", "the cat sat", "ok"], "stop": {"max_new_tokens": 6}, "forced": say}
     trace = finish(Conversation(tiny("llama"), experiment(context=context, **fields)))
@@ -141,7 +141,7 @@ def test_an_answer_that_a_strategy_left_out_is_not_said_to_be_the_last(strategy:
         assert after is not None
         kept = any(span.message == 2 * turn + 1 and span.kind == "content" for span in after.spans)
         assert said.startswith("Ended by length" if kept else "The next turn holds none of its text")
-    assert "The next turn holds none" in " ".join(last_column(trace)) or strategy != "drop_middle"
+    assert any(said.startswith("The next turn holds none") for said in last_column(trace))
 
 
 @pytest.mark.parametrize(
