@@ -152,8 +152,8 @@ class Stop(Value):
 class Forced(Value):
     """A token that a person chose: it replaces the draw at that step of that turn."""
 
-    turn: Annotated[int, Field(ge=0, lt=2**31)] = 0
-    step: Annotated[int, Field(ge=0, lt=2**31)]
+    turn: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    step: Annotated[int, Field(ge=0, lt=2**63)]
     token_id: TokenId
 
 

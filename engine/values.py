@@ -103,7 +103,7 @@ class Context(Value):
     """
 
     strategy: Strategy = "none"
-    max_tokens: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     positions: Literal["go_on", "restart"] = "go_on"
 
     @model_validator(mode="after")
