@@ -9,6 +9,7 @@ from components.copy import words
 from components.in_words import translated
 from components.inside import newest, of_turn
 from components.panel import View
+from components.sampling.candidates import stage_name
 from components.widgets.rail import Station, Tone
 from engine.facts import ModelFacts
 from engine.limits import window_size
@@ -75,7 +76,8 @@ def positions_check(step: Stepped, window: int | None = None) -> Check:
     A sliding window holds no more than its size.
     """
     say, expected = words("checks"), min(step.position, window or step.position)
-    detail = say.text("positions_said", held=step.kv_tokens, expected=expected)
+    key = "positions_said" if expected == step.position else "positions_window"
+    detail = say.text(key, held=step.kv_tokens, expected=expected, fed=step.position)
     return Check(say.text("positions"), step.kv_tokens == expected, detail)
 
 
@@ -86,7 +88,8 @@ def mask_check(step: Stepped, window: int | None = None) -> Check:
     """
     say, shape = words("checks"), step.shapes["attention_mask"]
     mask, expected = shape[-1], min(step.position, window or step.position)
-    detail = say.text("mask_said", mask=mask, context=expected)
+    key = "mask_rebuilt" if len(shape) > 2 else "mask_said" if expected == step.position else "mask_window"
+    detail = say.text(key, mask=mask, context=step.position, window=expected)
     return Check(say.text("mask"), mask == expected or (len(shape) > 2 and mask > expected), detail)
 
 
@@ -100,7 +103,11 @@ def stages_check(step: Stepped) -> Check:
             stage.kept > step.stages[index - 1].kept or bool((gone[index - 1] & ~gone[index]).any())
         )
         if returned or weights[index] > 1 + TOLERANCE:
-            return Check(say.text("stages"), False, say.text("stages_broken", stage=stage.name, weight=weights[index]))
+            return Check(
+                say.text("stages"),
+                False,
+                say.text("stages_broken", stage=stage_name(stage.name), weight=weights[index]),
+            )
     return Check(say.text("stages"), True, say.text("stages_said", count=len(step.stages)))
 
 

@@ -53,6 +53,8 @@ def _line(view: View) -> tuple[str, str]:
     truncated = view.trace.truncated(view.cursor.turn)
     strategy = view.trace.experiment.context.strategy
     note = "" if strategy == "none" else say.text(f"station:{strategy}")
+    if view.trace.unfed(view.cursor.turn):
+        return say.text("station_refused"), note
     if truncated is None:
         return say.text("station_all"), note
     return say.text("station_cut", before=truncated.before, after=truncated.after), note

@@ -9,6 +9,7 @@ from components.heading import titled
 from components.inside import of_turn
 from components.kv_cache.growth import HEIGHT, growth_figure, growth_numbers
 from components.kv_cache.tables import formula_table, layers_table, models_table, uncached_table
+from components.kv_cache.why_many import why_many
 from components.panel import Controls, View
 from components.units import bytes_text
 from components.visible import visible_bytes
@@ -89,17 +90,7 @@ def _fed(view: View, step: Stepped) -> str:
     if "keys" in step.shapes and count == 1:
         return say.text("fed_token", **newest, **chosen)
     told = say.text("fed_many", count=count, **newest)
-    return sentences(told, _why_many(view.trace, step), say.text("fed_gave", **chosen))
-
-
-def _why_many(trace: Trace, step: Stepped) -> str:
-    """Why more than the newest token was fed, as far as the trace tells."""
-    say, context = words(STATION), trace.experiment.context
-    if "keys" not in step.shapes:
-        return say.text("fed_no_cache")
-    if context.strategy == "sliding_window" and context.positions == "restart" and step.kv_tokens < step.position:
-        return say.text("fed_restart", kv_tokens=step.kv_tokens)
-    return say.text("fed_rebuilt", kv_tokens=step.kv_tokens)
+    return sentences(told, why_many(view.trace, step), say.text("fed_gave", **chosen))
 
 
 def _count(trace: Trace, step: Stepped) -> str:

@@ -19,6 +19,7 @@ class Answer:
     answer_tokens: int
     text: str
     ended: StopReason | None
+    refused: bool = False  # it was not fed to the model
 
 
 def answer_of(trace: Trace, turn: int) -> Answer:
@@ -29,6 +30,7 @@ def answer_of(trace: Trace, turn: int) -> Answer:
         answer_tokens=len(trace.steps(turn)),
         text=trace.answer(turn),
         ended=stopped.reason if stopped else None,
+        refused=trace.unfed(turn),
     )
 
 
@@ -48,7 +50,9 @@ def compare_value(templated: Answer | None, raw: Answer | None) -> dict[str, Any
         return table.value(columns, rows, caption=say.text("compare_empty"))
     if templated is None:
         return table.value(columns, rows, caption=say.text("compare_raw"))
-    if templated.ended is None:
+    if templated.refused or raw.refused:
+        verdict = say.text("one_refused")
+    elif templated.ended is None:
         verdict = say.text("not_ended")
     else:
         verdict = say.text("same" if raw.text == templated.text else "different")
@@ -58,6 +62,7 @@ def compare_value(templated: Answer | None, raw: Answer | None) -> dict[str, Any
 
 def _row(way: str, answer: Answer) -> list[Cell | str]:
     say = words("prompt")
-    text = running_text(answer.text) or (say.text("no_answer") if answer.ended else "")
+    nothing = say.text("refused" if answer.refused else "no_answer") if answer.ended else ""
+    text = running_text(answer.text) or nothing
     ended = end_text(answer.ended) if answer.ended else say.text("running")
     return [way, str(answer.prompt_tokens), str(answer.answer_tokens), ended, text]

@@ -225,10 +225,12 @@ def _author(part: Part, trace: Trace, turn: int) -> str:
     cut = trace.truncated(turn)
     if cut is not None and cut.summary and part.message > max(portion.message or 0 for portion in cut.portions):
         return "by_app" if part.role == "user" else "by_model_now"
-    given = len(trace.experiment.messages or ())
-    if part.role == "tool" and part.message >= given:
-        return "by_tool"
-    return "by_model" if part.role == "assistant" and part.message >= given else "by_you"
+    if part.role not in ("assistant", "tool"):
+        return "by_you"
+    # A chat that is begun anew is given its earlier answers and results as messages: who wrote them is not known.
+    if part.message < len(trace.experiment.messages or ()):
+        return f"given_{part.role}"
+    return "by_tool" if part.role == "tool" else "by_model"
 
 
 def _share(parts: Sequence[Part], total: int) -> str:

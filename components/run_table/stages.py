@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from components.copy import words
 from components.ends import end_text
+from components.sampling.candidates import stage_name
 from components.units import bytes_text, seconds_text
 from components.visible import visible, visible_bytes
 from engine.trace import Prefilled, Rendered, Shape, Stepped, Stopped, Trace
@@ -23,6 +24,9 @@ PROCESSORS = {
     "min_p": "MinPLogitsWarper",
     "typical_p": "TypicalLogitsWarper",
 }
+
+TEMPLATE = "tokenizer.apply_chat_template"
+INPUTS = ("input_ids", "attention_mask", "position_ids")
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,15 @@ def turn_rows(trace: Trace, rendered: Rendered, prefilled: Prefilled | None) -> 
     ids = say.text("ids", count=len(rendered.token_ids))
     text = say.text("characters", count=len(rendered.text))
     messages = len({span.message for span in rendered.spans} - {None})
-    given = say.text("one_message") if messages == 1 else say.text("messages", count=messages)
+    given, by = say.text("one_message" if messages == 1 else "messages", count=messages), TEMPLATE
     if trace.experiment.prompt is not None:
-        given = say.text("raw_prompt")
-    yield StageRow(say.text("render"), "tokenizer.apply_chat_template", given, text, once=True)
+        given, by = say.text("raw_prompt"), "–"
+    yield StageRow(say.text("render"), by, given, text, once=True)
     yield StageRow(say.text("tokenise"), "tokenizer", text, ids, once=True)
     if prefilled is None:
         return
     shape = _shape(prefilled.shapes["input_ids"])
-    yield StageRow(say.text("tensors"), "torch.tensor", ids, say.text("three_tensors", shape=shape), once=True)
+    yield StageRow(say.text("tensors"), "torch.tensor", ids, _tensors_text(prefilled), once=True)
     fed = say.text("reused", shape=shape, count=prefilled.first) if prefilled.first else shape
     scores = say.text("scores", shape=_shape(prefilled.shapes["logits"]))
     yield StageRow(say.text("prefill"), "model.forward", fed, scores, seconds_text(prefilled.seconds), once=True)
@@ -69,9 +73,20 @@ def step_rows(step: Stepped, before: Stepped | None, stopped: Stopped | None) ->
     yield StageRow(say.text("stop"), "engine/stages/stopping.py", watched, verdict)
     held = {"text": visible(step.text) or say.text("nothing"), "count": step.held_bytes}
     shown = say.text("shown_held", **held) if step.held_bytes else say.text("shown", text=held["text"])
+    if stopped and stopped.text:
+        shown = say.text("shown_released", released=visible(stopped.text), text=held["text"])
     yield StageRow(say.text("detokenise"), "engine/stages/detokenizer.py", bytes_text(len(step.token_bytes)), shown)
     positions = say.text("positions", count=step.kv_tokens)
     yield StageRow(say.text("cache"), "DynamicCache", positions, bytes_text(step.kv_bytes))
+
+
+def _tensors_text(prefilled: Prefilled) -> str:
+    """The shapes of the three tensors: the mask covers what is cached, too."""
+    say = words("run_table")
+    ids, mask, positions = (_shape(prefilled.shapes[name]) for name in INPUTS)
+    if ids == mask == positions:
+        return say.text("three_tensors", shape=ids)
+    return say.text("tensor_shapes", ids=ids, mask=mask, positions=positions)
 
 
 def _forward_row(step: Stepped, before: Stepped | None) -> StageRow:
@@ -91,7 +106,7 @@ def _processor_rows(step: Stepped) -> Iterator[StageRow]:
     for earlier, stage in zip(step.stages, step.stages[1:], strict=False):
         given = say.text("kept_entropy", count=f"{earlier.kept:,}", entropy=earlier.entropy)
         gave = say.text("kept_entropy", count=f"{stage.kept:,}", entropy=stage.entropy)
-        yield StageRow(stage.name.replace("_", "-"), PROCESSORS.get(stage.name, "–"), given, gave)
+        yield StageRow(stage_name(stage.name), PROCESSORS.get(stage.name, "–"), given, gave)
 
 
 def _draw_row(step: Stepped) -> StageRow:

@@ -59,7 +59,7 @@ def _forced(step: Stepped) -> list[tuple[str, str]]:
     if not step.forced:
         return []
     say = words("sampling")
-    text = say.text("forced", token=visible_bytes(step.token_bytes))
+    text = say.text("forced" if step.draw else "forced_greedy", token=visible_bytes(step.token_bytes))
     if step.draw and step.draw.drawn_id != step.token_id:
         text = sentences(text, say.text("forced_over", token=token_text(step, step.draw.drawn_id)))
     return [(say.text("forced_title"), text)]
@@ -68,7 +68,8 @@ def _forced(step: Stepped) -> list[tuple[str, str]]:
 def _draw(step: Stepped, *, seed: int) -> tuple[str, str]:
     say = words("sampling")
     if step.draw is None:
-        return say.text("greedy_title"), say.text("greedy", token=visible_bytes(step.token_bytes))
+        key = "greedy" if step.natural_id == step.token_id else "greedy_over"
+        return say.text("greedy_title"), say.text(key, token=token_text(step, step.natural_id))
     return say.text("race_title"), _race(step, seed=seed)
 
 
@@ -155,7 +156,8 @@ def _eos(rendered: Rendered, steps: Sequence[Stepped], step: Stepped) -> list[tu
     hits = penalty_hits(rendered, steps, step)
     hit = next((hit for hit in hits if step.candidate_ids[hit.index] == eos.token_id), None)
     if hit is not None:
-        text = sentences(text, say.text("eos_penalised", places=places_text(hit)))
+        key = "eos_penalised" if hit.logit_after < hit.logit_before else "eos_raised"
+        text = sentences(text, say.text(key, places=places_text(hit)))
     return [(say.text("eos_cut_title"), text)]
 
 

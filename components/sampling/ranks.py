@@ -21,8 +21,10 @@ class Rank:
 
     @property
     def text(self) -> str:
-        """As the page writes it: "3", or ">10" for one that is worse than 10."""
-        return str(self.least) if self.exact else f">{self.least - 1}"
+        """As the page writes it: "3", ">10" for one that is worse than 10, "–" where nothing is known."""
+        if self.exact:
+            return str(self.least)
+        return f">{self.least - 1}" if self.least > 1 else "–"
 
 
 def ranks_at(step: Stepped, stage: int) -> tuple[Rank, ...]:

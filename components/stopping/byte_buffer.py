@@ -38,19 +38,33 @@ def held_after(steps: Sequence[Stepped], stop_strings: Sequence[str]) -> list[He
     return found
 
 
+def completed(steps: Sequence[Stepped], stop_strings: Sequence[str]) -> str:
+    """The stop string that the last token completes: the first to be complete, of two that end together the longer."""
+    pieces = _pieces(steps)
+    starts = {stop: _start(pieces, stop) for stop in stop_strings if stop}
+    found = [stop for stop, start in starts.items() if start >= 0]
+    return min(found or starts, key=lambda stop: (starts[stop] + len(stop.encode()), -len(stop.encode())))
+
+
 def locate(steps: Sequence[Stepped], string: str) -> Location | None:
     """The tokens in which a stop string that ended the turn begins and ends; None where it is not in the answer."""
-    pieces = [b"" if step.special else step.token_bytes for step in steps]
-    ends = list(accumulate(map(len, pieces)))
-    needle = string.encode()
-    # The text stops at the token that completes the string, so the match ends in the last piece.
-    earliest = max(0, (ends[-1] if ends else 0) - len(pieces[-1] if pieces else b"") - len(needle) + 1)
-    start = b"".join(pieces).find(needle, earliest)
+    pieces, needle = _pieces(steps), string.encode()
+    ends, start = list(accumulate(map(len, pieces))), _start(pieces, string)
     if start < 0:
         return None
     first = next(i for i, end in enumerate(ends) if end > start)
     last = next(i for i, end in enumerate(ends) if end >= start + len(needle))
     return Location(steps[first].step, steps[last].step)
+
+
+def _pieces(steps: Sequence[Stepped]) -> list[bytes]:
+    return [b"" if step.special else step.token_bytes for step in steps]
+
+
+def _start(pieces: Sequence[bytes], string: str) -> int:
+    """The first byte of a string that ends in the last piece, as the text stops there; -1 where none does."""
+    whole, needle = b"".join(pieces), string.encode()
+    return whole.find(needle, max(0, len(whole) - len(pieces[-1] if pieces else b"") - len(needle) + 1))
 
 
 def first_visible(steps: Sequence[Stepped]) -> Stepped | None:

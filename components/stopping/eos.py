@@ -190,11 +190,14 @@ def _how_often(rows: Sequence[ShutOut], steps: Sequence[Stepped]) -> str:
 
 
 def _penalised(steps: Sequence[Stepped], prompt_ids: Sequence[int]) -> list[str]:
-    """The repetition penalty lowers EOS itself where the prompt's scaffold ends its messages with it."""
-    on = any(stage.name == "repetition_penalty" for step in steps for stage in step.stages)
+    """The repetition penalty lowers EOS itself, or raises it, where the prompt's scaffold ends its messages with it."""
+    found = [stage for step in steps for stage in step.stages if stage.name == "repetition_penalty"]
     eos_ids = {step.eos.token_id for step in steps if step.eos}
     held = sum(1 for token_id in prompt_ids if token_id in eos_ids)
-    return [words("stopping").text("eos_penalised", count=held)] if on and held else []
+    if not found or not held:
+        return []
+    key = "eos_raised" if found[0].parameters["repetition_penalty"] < 1 else "eos_penalised"
+    return [words("stopping").text(key, count=held)]
 
 
 def ranges(numbers: Sequence[int]) -> str:

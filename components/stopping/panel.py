@@ -75,6 +75,9 @@ def _text_line(view: View) -> tuple[str, str]:
     step = view.nearest_step
     if step is None:
         return "–", ""
-    text = "".join(one.text for one in view.steps if one.step <= step.step)
+    stopped = stopped_at(view)
+    released = stopped.text if stopped else ""
+    text = "".join(one.text for one in view.steps if one.step <= step.step) + released
     tail = visible(text[-TAIL:]).replace("␣", " ")
-    return f"…{tail}" if len(text) > TAIL else tail or "–", say.text("station_held", held=step.held_bytes)
+    note = say.text("station_released" if released else "station_held", held=step.held_bytes)
+    return f"…{tail}" if len(text) > TAIL else tail or "–", note

@@ -1,6 +1,6 @@
 """Everything that can end a turn, in the order in which it is looked at: what decided, or why it has not yet."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,7 @@ from components.copy import words
 from components.in_words import translated
 from components.panel import View
 from components.sampling.candidates import stage_name
-from components.stopping.byte_buffer import locate
+from components.stopping.byte_buffer import completed, locate
 from components.units import probability_text
 from components.visible import visible, visible_bytes
 from components.widgets import table
@@ -36,16 +36,27 @@ def reasons(view: View) -> list[Reason]:
         return rows
     also = stopped.evidence.get("also", ())
     settled = [
-        Reason(row.name, "stopped", _decided(stopped, steps))
+        Reason(row.name, "stopped", _decided(stopped.reason, stopped.evidence, steps))
         if row.name == stopped.reason
-        else Reason(row.name, "also", row.evidence)
+        else Reason(row.name, "also", _decided(row.name, _also(view, row.name, steps), steps))
         if row.name in also
         else row
         for row in rows
     ]
     if all(row.name != stopped.reason for row in rows):
-        settled.append(Reason(stopped.reason, "stopped", _decided(stopped, steps)))
+        settled.append(Reason(stopped.reason, "stopped", _decided(stopped.reason, stopped.evidence, steps)))
     return settled
+
+
+def _also(view: View, name: StopReason, steps: Sequence[Stepped]) -> dict[str, Any]:
+    """The numbers of a reason that held beside the one that decided: the trace tells its name alone."""
+    assert view.trace is not None
+    stop = view.trace.experiment.stop
+    if name == "stop_string":
+        return {"string": completed(steps, stop.stop_strings)}
+    if name == "length" and len(steps) < stop.max_new_tokens:
+        return {"limit": "context", "context": context_limit(view.trace.experiment, view.facts)}
+    return {"limit": "max_new_tokens", "max_new_tokens": stop.max_new_tokens} if name == "length" else {}
 
 
 def stopped_at(view: View) -> Stopped | None:
@@ -92,7 +103,9 @@ def _stop_string(view: View, steps: Sequence[Stepped]) -> Reason:
         return Reason("stop_string", "off", say.text("no_stop_strings"))
     shown = ", ".join(f"“{visible(string)}”" for string in strings)
     held = steps[-1].held_bytes if steps else 0
-    return Reason("stop_string", "not_yet", say.text("stop_strings_now", strings=shown, held=held))
+    stopped = stopped_at(view)
+    key = "stop_strings_end" if stopped and stopped.text else "stop_strings_now"
+    return Reason("stop_string", "not_yet", say.text(key, strings=shown, held=held))
 
 
 def _eos(steps: Sequence[Stepped]) -> Reason:
@@ -117,16 +130,15 @@ def _grammar(view: View) -> Reason:
     return Reason("grammar_end", "not_yet", say.text("grammar_now", kind=grammar.kind))
 
 
-def _decided(stopped: Stopped, steps: Sequence[Stepped]) -> str:
-    """What ended the turn, with its numbers. `steps` are all of the turn."""
+def _decided(reason: StopReason, evidence: Mapping[str, Any], steps: Sequence[Stepped]) -> str:
+    """What ended the turn, or would have, with its numbers. `steps` are all of the turn."""
     say = words("stopping")
-    evidence = stopped.evidence
     last = steps[-1] if steps else None
-    match stopped.reason:
+    match reason:
         case "eos" | "grammar_end":
             assert last is not None
             token = visible_bytes(last.token_bytes)
-            return say.text(f"decided_{stopped.reason}", token=token, id=last.token_id, step=last.step)
+            return say.text(f"decided_{reason}", token=token, id=last.token_id, step=last.step)
         case "length":
             key = "decided_context" if evidence.get("limit") == "context" else "decided_length"
             return say.text(key, count=len(steps), limit=evidence.get(evidence.get("limit", ""), len(steps)))
@@ -141,7 +153,7 @@ def _decided(stopped: Stopped, steps: Sequence[Stepped]) -> str:
         case "error":
             return visible(translated(evidence["message"])).replace("␣", " ")
         case _:
-            return say.text(f"decided_{stopped.reason}")
+            return say.text(f"decided_{reason}")
 
 
 def _stop_string_text(string: str, steps: Sequence[Stepped]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.copy import listed, words
+from components.copy import listed, sentences, words
 from components.panel import View
 from components.stopping.byte_buffer import Held, first_visible, held_after, running
 from components.visible import running_text, visible, visible_bytes
@@ -35,7 +35,7 @@ def buffer_table(view: View) -> dict[str, Any]:
         columns,
         [_row(step, after) for step, after in zip(steps, held, strict=True)],
         selected=next((i for i, step in enumerate(steps) if step is selected), None),
-        caption=_caption(steps),
+        caption=_caption(steps, released(view)),
         key=[{"position": step.position} for step in steps],
     )
 
@@ -68,22 +68,31 @@ def _why(step: Stepped, held: Held) -> str:
     return listed(reasons)
 
 
-def _caption(steps: Sequence[Stepped]) -> str:
+def released(view: View) -> str:
+    """What was held back to the end of the turn and shown then; "" before the turn ended."""
+    stopped = view.trace.stopped(view.cursor.turn) if view.trace else None
+    return stopped.text if stopped else ""
+
+
+def _caption(steps: Sequence[Stepped], end: str) -> str:
+    """`end` is what was released when the turn ended."""
     say = words("stopping")
     first = first_visible(steps)
     silent = sum(1 for step in steps if not step.text and not step.special)
-    if first is None:
-        return say.text("nothing_visible")
-    return say.text("first_visible", step=first.step, character=visible(first.text.strip()[0]), silent=silent)
+    told = say.text("released", text=visible(end)) if end else ""
+    if first is not None:
+        character = visible(first.text.strip()[0])
+        return sentences(say.text("first_visible", step=first.step, character=character, silent=silent), told)
+    return sentences(say.text("visible_at_end" if end.strip() else "nothing_visible"), told)
 
 
 def answer_strip(view: View) -> dict[str, Any]:
     """The answer twice: as it is shown, and as the tokens spell it with every special mark."""
     say = words("stopping")
-    steps, stopped = view.steps, view.trace.stopped(view.cursor.turn) if view.trace else None
+    steps, end = view.steps, released(view)
     shown = [_chip(step, step.text) for step in steps if step.text]
-    if stopped and stopped.text and steps:
-        shown.append(_chip(steps[-1], stopped.text))
+    if end and steps:
+        shown.append(_chip(steps[-1], end))
     spelled = running([step.token_bytes for step in steps])
     marked = [_chip(step, text) for step, text in zip(steps, spelled, strict=True) if text]
     return token_strip.value(

@@ -20,12 +20,13 @@ def causal_mask(top: int, bottom: int, left: int, right: int) -> npt.NDArray[np.
 
 
 def mask_values(
-    first: int, data: Sequence[bytes], mask_length: int, position: int, *, gone: int = 0
+    first: int, data: Sequence[bytes], mask_length: int, position: int, *, gone: int = 0, window: int | None = None
 ) -> list[dict[str, Any]]:
     """A remark and the mask of the positions fed, from `first` on, against all, whose tokens are `data`.
 
     At most MAX_SIDE positions a side, around `position`. Those from `mask_length` on, beyond the attention mask's end,
     are hidden: transformers takes them for padding. The first `gone` have left a sliding window and have no column.
+    `window` is how many positions a sliding layer of the model sees; None where it has none.
     """
     say, end = words("tensors"), len(data)
     top, bottom = _around(first, end, position)
@@ -37,6 +38,8 @@ def mask_values(
     told = [say.text("mask_row" if end - first == 1 else "mask_all")]
     if gone + mask_length < end:
         told = [say.text("mask_hidden", first=mask_length, last=end - 1)]
+    if window is not None:
+        told.append(say.text("mask_window", window=window))
     if gone:
         told.append(say.text("mask_gone", last=gone - 1))
     if (rows, columns) != (end - first, end):

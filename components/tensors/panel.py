@@ -8,15 +8,16 @@ import gradio as gr
 import numpy as np
 import numpy.typing as npt
 
-from components.copy import words
+from components.copy import sentences, words
 from components.heading import titled
+from components.kv_cache.why_many import why_many
 from components.panel import Controls, View
 from components.tensors.causal_mask import mask_values
 from components.tensors.padding import padding_values
 from components.widgets import heatmap, table, token_strip
 from components.widgets.rail import Station
 from components.widgets.table import Cell, Column
-from engine.trace import Prefilled, Rendered, Shape, Stepped
+from engine.trace import Prefilled, Rendered, Shape, Stepped, Trace
 
 STATION = "tensors"
 CONTROLS = Controls(asks=("padding",))
@@ -37,7 +38,6 @@ class Forward:
     ids: npt.NDArray[np.int64]  # [last + 1], the context
     data: tuple[bytes, ...]  # [last + 1]
     shapes: dict[str, Shape]
-    cached: int  # positions in the cache after it
     told: int = 0  # the position that the model is told of the first token fed, less `first`
     gone: int = 0  # tokens of the context that have left a sliding window
 
@@ -70,11 +70,16 @@ def render(view: View) -> list[Any]:
     assert prefilled is not None
     position = forward.last if view.cursor.position is None else min(view.cursor.position, forward.last)
     return [
-        inputs_value(forward, position, turn=view.cursor.turn),
-        versus_value(prefilled, _decode_step(view)),
+        inputs_value(forward, trace, position, turn=view.cursor.turn),
+        versus_value(prefilled, _decode_step(view), trace),
         count_value(rendered, view.nearest_step, gone=forward.gone),
         *mask_values(
-            max(0, forward.first), forward.data, forward.shapes["attention_mask"][-1], position, gone=forward.gone
+            max(0, forward.first),
+            forward.data,
+            forward.shapes["attention_mask"][-1],
+            position,
+            gone=forward.gone,
+            window=view.facts.sliding_window if "sliding" in view.facts.layer_kinds else None,
         ),
         *padding_values(view.results.get("padding"), view.facts),
     ]
@@ -94,16 +99,16 @@ def select(view: View) -> Forward | None:
     told = trace.offset(view.cursor.turn) if trace else 0
     if step is None or step.step == 0:
         ids, data = _context(rendered, view.steps[:0])
-        return Forward(None, prefilled.first, prefilled.last, ids, data, prefilled.shapes, prefilled.kv_tokens, told)
+        return Forward(None, prefilled.first, prefilled.last, ids, data, prefilled.shapes, told)
     ids, data = _context(rendered, view.steps[: step.step])
     fed = step.shapes["input_ids"][-1]
     gone = len(ids) - step.kv_tokens if trace and trace.experiment.context.strategy == "sliding_window" else 0
     if trace and trace.experiment.context.positions == "restart":
         told = -gone  # what stays is counted from 0 again
-    return Forward(step.step, len(ids) - fed, len(ids) - 1, ids, data, step.shapes, step.kv_tokens, told, gone)
+    return Forward(step.step, len(ids) - fed, len(ids) - 1, ids, data, step.shapes, told, gone)
 
 
-def inputs_value(forward: Forward, position: int, *, turn: int) -> dict[str, Any]:
+def inputs_value(forward: Forward, trace: Trace, position: int, *, turn: int) -> dict[str, Any]:
     """Shape and values of each tensor, the middle of long ones left out around `position`."""
     say = words(STATION)
     columns = [
@@ -124,10 +129,10 @@ def inputs_value(forward: Forward, position: int, *, turn: int) -> dict[str, Any
         for name in NAMES
         if name in forward.shapes
     ]
-    return table.value(columns, rows, caption=_said(forward, turn))
+    return table.value(columns, rows, caption=_said(forward, trace, turn))
 
 
-def versus_value(prefilled: Prefilled, step: Stepped | None) -> dict[str, Any]:
+def versus_value(prefilled: Prefilled, step: Stepped | None, trace: Trace) -> dict[str, Any]:
     """The shapes of the turn's prefill and of one decode step side by side."""
     say = words(STATION)
     columns = [
@@ -144,7 +149,7 @@ def versus_value(prefilled: Prefilled, step: Stepped | None) -> dict[str, Any]:
         if step is not None:
             after = shape_text(step.shapes[name]) if name in step.shapes else say.text("no_tensor")
         rows.append([name, before, Cell(after, tone="accent" if step and after != before else "dim")])
-    return table.value(columns, rows, caption=say.text("versus_said"))
+    return table.value(columns, rows, caption=_versus_said(trace, step))
 
 
 def count_value(rendered: Rendered, step: Stepped | None, *, gone: int = 0) -> dict[str, Any]:
@@ -166,6 +171,20 @@ def count_value(rendered: Rendered, step: Stepped | None, *, gone: int = 0) -> d
     said = say.text("count_said", prompt=prompt, sampled=sampled, fed=fed)
     left = "" if gone == 0 else " " + say.text("count_gone", gone=gone, held=step.kv_tokens)
     return table.value(columns, rows, caption=said + left)
+
+
+def _versus_said(trace: Trace, step: Stepped | None) -> str:
+    """Why a decode step is fed one token, or why this one was fed more; and what grows all the same."""
+    say, facts = words(STATION), trace.facts
+    if step is not None and step.shapes["input_ids"][-1] > 1:
+        return why_many(trace, step)
+    if trace.experiment.context.strategy == "sliding_window":
+        growth = say.text("versus_window")
+    elif "sliding" in facts.layer_kinds and facts.sliding_window is not None:
+        growth = say.text("versus_slide", held=facts.sliding_window - 1)
+    else:
+        growth = say.text("versus_grow")
+    return sentences(say.text("versus_said"), growth)
 
 
 def shape_text(shape: Shape) -> str:
@@ -210,15 +229,15 @@ def _mask_values(forward: Forward) -> str:
     return words(STATION).text(key, count=length, total=forward.last + 1)
 
 
-def _said(forward: Forward, turn: int) -> str:
+def _said(forward: Forward, trace: Trace, turn: int) -> str:
     say = words(STATION)
     if forward.step is None:
         key = "said_prefill_reused" if forward.first else "said_prefill"
         numbers = {"fed": forward.fed, "first": forward.first, "last": forward.last, "reused": forward.first - 1}
         return say.text(key, turn=turn + 1, **numbers)
     if forward.fed > 1:
-        key = "said_rebuilt" if forward.cached else "said_reencoded"
-        return say.text(key, step=forward.step, fed=forward.fed)
+        step = trace.steps(turn)[forward.step]
+        return sentences(say.text("said_many", step=forward.step, fed=forward.fed), why_many(trace, step))
     numbers = {"position": forward.last, "next": forward.last + 1}
     return say.text("said_decode", step=forward.step, before=forward.step - 1, **numbers)
 

@@ -61,7 +61,7 @@ def render(view: View) -> list[Any]:
     return [
         turns_table(rows),
         chart_host.value(turns_figure(rows), label=say.text("chart"), height=turns_height(rows)),
-        differences_table(rendered, found),
+        differences_table(rendered, found, view.cursor.turn),
         closings_table(ends),
         cold_table(of_turn(view, "cold_turn")),
         prefix_note(trace.rendered(0)),

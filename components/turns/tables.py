@@ -105,10 +105,13 @@ def turns_figure(rows: Sequence[TurnRow]) -> Drawing:
     )
 
 
-def differences_table(rendered: Sequence[Rendered], found: Sequence[Difference | Matched | None]) -> dict[str, Any]:
+def differences_table(
+    rendered: Sequence[Rendered], found: Sequence[Difference | Matched | None], turn: int
+) -> dict[str, Any]:
     """One row for each turn after the first: the pair that differs, the text around it, and the likely cause.
 
-    Where no pair differs, `found` says what was taken over.
+    Where no pair differs, `found` says what was taken over. A position is one of `turn`, the selected one, so the rows
+    of other turns lead nowhere.
     """
     say = words("turns")
     if len(rendered) < 2:
@@ -122,7 +125,7 @@ def differences_table(rendered: Sequence[Rendered], found: Sequence[Difference |
     ]
     pairs = list(zip(rendered, found, strict=True))[1:][-SHOWN:]
     cells = [_difference_cells(one, difference) for one, difference in pairs]
-    keys = [{"position": one.position} if isinstance(one, Difference) else {} for _, one in pairs]
+    keys = [{"position": one.position} if isinstance(one, Difference) and one.turn == turn else {} for _, one in pairs]
     return table.value(columns, cells, caption=say.text("differences_caption"), key=keys)
 
 
@@ -171,7 +174,7 @@ def closings_table(found: Sequence[Closing]) -> dict[str, Any]:
     cells: list[list[Cell | str]] = []
     for one in found[-SHOWN:]:
         last, written = visible_bytes(one.last), "–" if one.written is None else visible(one.written)
-        key = "not_followed" if one.written is None else f"ended_{one.ended}"
+        key = f"untold_{one.untold}" if one.untold else f"ended_{one.ended}"
         reason = end_text(one.reason)
         cells.append(
             [str(one.turn + 1), reason, last, written, say.text(key, last=last, written=written, reason=reason)]

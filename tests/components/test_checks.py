@@ -49,6 +49,18 @@ def test_positions_and_mask_fail_under_the_mistakes():
     assert checks.mask_check(step()).ok is True
 
 
+def test_what_a_window_holds_is_told_apart_from_what_was_fed():
+    full = step(kv_tokens=18, shapes=step().shapes | {"attention_mask": (1, 18)})
+    positions, mask = checks.positions_check(full, 18), checks.mask_check(full, 18)
+    assert positions.ok and mask.ok
+    assert "sampled tokens without the last make 24, of which the window holds 18" in positions.detail
+    assert "The mask has 18 entries; the context has 24 positions, of which the window holds 18" in mask.detail
+    anew = step(kv_tokens=18, shapes=step().shapes | {"attention_mask": (1, 1, 30, 30)})
+    assert checks.mask_check(anew, 18).ok
+    assert "a row and a column for each of 30 positions" in checks.mask_check(anew, 18).detail
+    assert "make 24." in checks.positions_check(step(), 40).detail
+
+
 @pytest.mark.parametrize("u", [-0.1, 1.5])
 def test_a_draw_outside_its_interval_fails(u):
     sound = step()
@@ -75,7 +87,7 @@ def test_a_token_that_comes_back_fails():
 def test_candidates_that_weigh_more_than_one_fail():
     check = checks.stages_check(step(probabilities=step().probabilities * 1.2))
     assert check.ok is False
-    assert "top_k" in check.detail
+    assert "After top-k a token came back" in check.detail
 
 
 def test_a_greedy_step_has_no_draw_to_check():

@@ -18,7 +18,7 @@ from components.prompt import panel as prompt
 from components.tensors import panel as tensors
 from engine.conversation import Conversation
 from engine.said import said
-from engine.trace import Parted, PrefixLookup, Rendered, Trace
+from engine.trace import Parted, PrefixLookup, Rendered, Stopped, Trace
 from engine.truncated import Portion, Summary, Truncated
 from tests.components.handmade import PROMPT, make_rendered, make_shapes, make_step, make_trace, make_view
 from tests.components.reading import read, station
@@ -173,6 +173,9 @@ def test_a_reason_is_told_in_the_page_s_language() -> None:
 def test_a_refused_prompt_is_called_refused() -> None:
     trace = make_trace((), context={"strategy": "keep_system", "max_tokens": 12})
     assert "has 21 tokens and may have 12. Nothing that may leave makes it fit" in told(make_view(trace))
+    refused = Stopped(0, "error", {"field": "messages", "message": "too long"}, "")
+    ended = dataclasses.replace(trace, events=(*(one for one in trace.events if one.kind == "rendered"), refused))
+    assert station(context, make_view(ended)) == ("refused", "system + recent")
     fits = make_trace((), context={"strategy": "keep_system", "max_tokens": 21})
     assert "has 21 tokens and may have 21: nothing had to leave" in told(make_view(fits))
 

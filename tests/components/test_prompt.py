@@ -7,7 +7,7 @@ from components.compose import transcript
 from components.prompt import panel as prompt
 from components.prompt.compare import Answer, answer_of, compare_value
 from components.visible import running_text
-from engine.trace import Span
+from engine.trace import Span, Stopped
 from tests.components.handmade import PROMPT, make_experiment, make_facts, make_rendered, make_trace, make_view
 from tests.components.reading import read, station
 
@@ -100,6 +100,31 @@ def test_an_earlier_answer_is_the_models():
     trace = make_trace(follow_ups=["Be"])
     value = read(prompt.parts_value(rendered, prompt.select(rendered), trace, position=None))
     assert [row[1] for row in value["rows"]] == ["the template", "you", "the model, earlier", "you", ""]
+
+
+def test_answers_and_results_given_with_the_chat_are_not_said_to_be_the_persons():
+    parts = [
+        *PROMPT[:-1],
+        ("assistant", 1, "content", (15,)),
+        ("tool", 2, "content", (9,)),
+        ("user", 3, "content", (8,)),
+    ]
+    given = [{"role": role, "content": "Be"} for role in ("user", "assistant", "tool", "user")]
+    rendered = make_rendered(parts)
+    value = read(prompt.parts_value(rendered, prompt.select(rendered), make_trace(messages=given), position=None))
+    assert [row[1] for row in value["rows"][1:-1]] == [
+        "you", "an earlier answer, given with the chat", "a tool's result, given with the chat", "you",
+    ]  # fmt: skip
+
+
+def test_a_turn_that_was_refused_is_not_said_to_have_ended_at_once(trace):
+    refused = Stopped(0, "error", {"field": "messages", "message": "too long"}, "")
+    unfed = dataclasses.replace(trace, events=(make_rendered(), refused))
+    value = read(prompt.render(make_view(unfed))[2])
+    assert value["rows"][0][-1] == "nothing: it was refused before the model was fed"
+    caption = read(compare_value(answer_of(unfed, 0), Answer(5, 6, "Hi", "eos")))["caption"]
+    assert "A turn that was refused has no answer to compare." in caption
+    assert "differ" not in caption
 
 
 def test_raw_text_is_said_to_be_raw():

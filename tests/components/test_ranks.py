@@ -143,6 +143,11 @@ def test_a_rank_is_exact_where_nothing_unseen_can_stand_before_it() -> None:
     assert not ranks_at(lifted, 1)[index(0)].exact, "a penalty under 1 may have lifted others over it"
 
 
+def test_a_rank_of_which_nothing_is_known_is_a_dash() -> None:
+    assert [Rank(least, exact=False).text for least in (1, 2, 13)] == ["–", ">1", ">12"]
+    assert Rank(1, exact=True).text == "1"
+
+
 def test_every_rank_of_the_last_stage_is_known_up_to_twelve() -> None:
     for seed in range(20):
         stages = chain(seed, kept=6)

@@ -4,12 +4,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from components.copy import DEFAULT, speak
 from components.run_table import panel as run_table
 from components.run_table.mistakes import evidence, mistakes_value
 from components.run_table.parity import MAX_ROWS, parity_value
 from components.run_table.stages import PROCESSORS
+from components.sampling.candidates import stage_name
 from engine.experiment import TRANSFORMERS_ORDER
-from engine.trace import Stage
+from engine.trace import Stage, Stopped
 from tests.components.handmade import make_rendered, make_shapes, make_step, make_trace, make_view
 from tests.components.reading import read, station
 
@@ -87,10 +89,30 @@ def test_before_the_first_token_only_the_turn_is_shown():
 
 def test_raw_text_and_reused_positions_are_said(trace):
     raw = make_trace(messages=None, prompt="Be kind")
-    assert stages(make_view(raw))["render"].given == "your text, as it is"
+    rendered = stages(make_view(raw))["render"]
+    assert (rendered.given, rendered.by) == ("your text, as it is", "–"), "no template is applied to it"
+    assert stages(make_view(trace))["render"].by == "tokenizer.apply_chat_template"
     prefilled = dataclasses.replace(trace.prefilled(0), first=15, shapes=make_shapes(6, 21, trace.facts))
     reused = dataclasses.replace(trace, events=(trace.events[0], prefilled, *trace.events[2:]))
     assert stages(make_view(reused))["prefill"].given == "(1, 6) after 15 cached"
+    assert stages(make_view(reused))["tensors"].gave == "ids (1, 6), mask (1, 21), positions (1, 6)"
+    assert stages(make_view(trace))["tensors"].gave == "3 × (1, 21)"
+
+
+def test_stages_are_named_in_the_page_s_language(trace):
+    speak("zh")
+    try:
+        shown = [row.stage for row in run_table.select(make_view(trace, position=24))]
+        assert [stage_name("temperature"), stage_name("top_k")] == shown[5:7]
+        assert shown[5] == "温度"
+    finally:
+        speak(DEFAULT)
+
+
+def test_what_the_end_of_the_turn_released_is_shown(trace):
+    released = dataclasses.replace(trace, events=(*trace.events[:-1], Stopped(0, "length", {}, "XY")))
+    assert stages(make_view(released))["detokenise"].gave == "nothing, then released at the end: XY"
+    assert "released" not in stages(make_view(released, position=25))["detokenise"].gave
 
 
 def test_times_are_those_of_the_trace(trace):
@@ -179,6 +201,6 @@ def test_the_station_says_how_it_ended(trace):
 
 def test_the_recorded_run_fills_every_row(paris):
     rows = run_table.select(make_view(paris))
-    assert [row.stage for row in rows[5:9]] == ["repetition-penalty", "temperature", "top-k", "top-p"]
+    assert [row.stage for row in rows[5:9]] == ["repetition", "temperature", "top-k", "top-p"]
     assert rows[-3].gave == "yes: EOS"
     assert all(row.given and row.gave and row.by for row in rows)

@@ -113,6 +113,32 @@ def test_a_forced_token_names_what_the_draw_had_given():
     assert sampling.stations(view_of(forced))[2].note == "forced"
 
 
+def test_a_greedy_step_names_what_it_would_have_taken_in_place_of_a_forced_token():
+    stages = chain()
+    step = dataclasses.replace(staged_step(stages, token=best(stages)), draw=None)
+    taken, other = (step.candidate_bytes[i].decode() for i in (0, 1))
+    forced = dataclasses.replace(
+        step, token_id=int(step.candidate_ids[1]), token_bytes=step.candidate_bytes[1], forced=True
+    )
+    assert note(view_of(step), step, "Nothing is drawn").startswith("The choice is greedy")
+    assert f"the token with the highest score, “{taken}”, is taken" in note(view_of(step), step, "Nothing is drawn")
+    assert note(view_of(forced), forced, "A person chose") == f"“{other}” was put in place of the greedy choice."
+    said = note(view_of(forced), forced, "Nothing is drawn")
+    assert f"the token with the highest score, “{taken}”, would have been taken" in said
+    assert "Another was put in its place." in said
+
+
+def test_a_penalty_below_one_is_said_to_raise_the_end_token():
+    step = penalised()
+    eos = int(step.candidate_ids[next(i for i, hit in enumerate(step.candidate_bytes) if hit == b" user")])
+    cut = dataclasses.replace(step, eos=dataclasses.replace(step.eos, token_id=eos, cut_by="top_k"))
+    assert "had lowered it before that" in note(view_of(cut), cut, "It cannot stop")
+    logits = cut.logits.copy()
+    logits[1] = logits[0] * np.where(logits[0] < 0, 0.5, 2)
+    raised = dataclasses.replace(cut, logits=logits)
+    assert "being below 1, had raised it before that" in note(view_of(raised), raised, "It cannot stop")
+
+
 def keep(logits: np.ndarray, names: list[str], temperature: float, top_p: float, min_p: float) -> set[int]:
     """The tokens that are left after these processors in this order, worked out plainly."""
     row = logits.astype(np.float64)

@@ -99,12 +99,18 @@ def test_a_model_without_an_end_token_says_so(view):
     assert len(go.Figure(eos_figure(steps, 0)).data) >= 1
 
 
-def test_the_penalty_on_the_end_token_itself_is_told():
+@pytest.mark.parametrize(("penalty", "said"), [(1.2, "The repetition penalty also lowers"), (0.5, "also raises EOS")])
+def test_the_penalty_on_the_end_token_itself_is_told(penalty, said):
     steps = eos_steps([(3, "top_k")])
-    stages = (*steps[0].stages, dataclasses.replace(steps[0].stages[1], name="repetition_penalty"))
+    stages = (
+        *steps[0].stages,
+        dataclasses.replace(steps[0].stages[1], name="repetition_penalty", parameters={"repetition_penalty": penalty}),
+    )
     steps = (dataclasses.replace(steps[0], stages=stages),)
     eos = steps[0].eos.token_id
-    assert "already holds 2 times" in shut_out_table(steps, [eos, 5, eos])["caption"]
+    caption = shut_out_table(steps, [eos, 5, eos])["caption"]
+    assert said in caption
+    assert "already holds 2 times" in caption
     assert "penalty" not in shut_out_table(steps, [5])["caption"]
 
 

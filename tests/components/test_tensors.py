@@ -10,7 +10,10 @@ from components.tensors.panel import elided
 from engine.conversation import Conversation
 from tests.components.handmade import make_rendered, make_shapes, make_step, make_trace, make_view
 from tests.components.reading import read, station
+from tests.engine import conversations
 from tests.engine.callers import experiment
+from tests.engine.conversations import finish
+from tests.engine.models import WINDOW, tiny
 
 
 def rows(value):
@@ -87,7 +90,7 @@ def test_a_history_fed_again_is_told_from_a_rebuilt_cache(trace):
         return read(values[0])["caption"], rows(values[1])
 
     reencoded, versus = caption(kv_tokens=0)
-    assert "mistake" in reencoded
+    assert "This run keeps no cache, so each step computes the whole context again" in reencoded
     assert [row[2] for row in versus if row[0] == "keys"] == ["none"]
     assert "given back" in caption(kv_tokens=24)[0]
 
@@ -175,4 +178,37 @@ def test_a_window_built_anew_from_what_left_before_the_turn_is_shown(llama):
     ids, positions = (row[2] for row in inputs["rows"] if row[0] in ("input_ids", "position_ids"))
     assert ids.startswith(f"[… {fed - known} more … {view.rendered.token_ids[0]} ")
     assert positions.startswith("[0 1 2 ")
-    assert f"all {fed} tokens were fed once more" in inputs["caption"]
+    assert f"Decode step 2: {fed} tokens in one forward" in inputs["caption"]
+    assert "the cache had been given back" in inputs["caption"]
+
+
+def test_of_a_window_that_counts_anew_nothing_is_said_to_have_been_given_back(llama):
+    window = {"strategy": "sliding_window", "max_tokens": 18, "positions": "restart"}
+    trace = finish(Conversation(llama, conversations.experiment(context=window, stop={"max_new_tokens": 6})))
+    inputs, versus, *_ = tensors.render(View(trace.facts, trace, Cursor()))
+    for caption in (read(inputs)["caption"], read(versus)["caption"]):
+        assert "all that stays in it is computed anew at every step" in caption
+        assert "given back" not in caption
+        assert "grow by one" not in caption
+
+
+def test_a_window_is_said_to_let_mask_and_cache_grow_until_it_is_full(llama):
+    window = {"strategy": "sliding_window", "max_tokens": 18}
+    trace = finish(Conversation(llama, conversations.experiment(context=window, stop={"max_new_tokens": 6})))
+    versus = read(tensors.render(View(trace.facts, trace, Cursor()))[1])
+    assert "grow by one each step until the window is full" in versus["caption"]
+
+
+@pytest.mark.parametrize("position", [0, None])
+def test_what_a_sliding_layer_sees_and_holds_is_told(position):
+    trace = finish(Conversation(tiny("sliding"), conversations.experiment()))
+    _, versus, _, note = map(read, tensors.render(View(trace.facts, trace, Cursor(position=position)))[:4])
+    held = trace.steps(0)[-1].shapes["keys"][2]
+    assert f"a sliding layer's cache only until it holds {held} positions" in versus["caption"]
+    assert f"in its sliding layers: there a position sees only the {WINDOW} newest" in note["groups"][0][2]
+
+
+def test_of_a_model_without_sliding_layers_they_are_not_spoken_of(trace):
+    _, versus, _, note = map(read, tensors.render(make_view(trace))[:4])
+    assert "sliding" not in versus["caption"] + note["groups"][0][2]
+    assert versus["caption"].endswith("The mask and the cache still grow by one each step.")

@@ -10,10 +10,13 @@ from components.turns import panel as turns
 from components.turns.checks import cold_table, prefix_note, time_table
 from engine.answers.cold_turn import ColdTurn
 from engine.answers.time_in_prompt import TimeCase, TimeInPrompt
+from engine.conversation import Conversation
 from engine.trace import Parted, PrefixLookup, Stopped, Trace
-from tests.components.chats import CLOSE, FIRST, chat, grown, second
-from tests.components.handmade import make_trace, make_view
+from tests.components.chats import CLOSE, FIRST, chat, grown, second, token_id
+from tests.components.handmade import make_facts, make_trace, make_view
 from tests.components.reading import read, read_figure, station
+from tests.engine.conversations import experiment, finish
+from tests.engine.models import tiny
 
 # The ledger.
 
@@ -111,6 +114,46 @@ def test_an_end_that_nothing_followed_is_not_closed_by_anyone(paris: Trace) -> N
     assert found is not None
     assert (found.ended, found.written) == ("length", None)
     assert closing.select(make_trace(stop=False), 0) is None
+
+
+def last_column(trace: Trace) -> list[str]:
+    return [row[-1] for row in read(turns.render(make_view(trace, turn=trace.turns - 1))[3])["rows"]]
+
+
+def test_an_answer_without_text_is_not_said_to_be_the_last() -> None:
+    end = [{"turn": 0, "step": 0, "token_id": 2}]
+    trace = finish(Conversation(tiny("llama"), experiment(forced=end, follow_ups=["and"])))
+    assert trace.answer(0) == ""
+    first, second_ = last_column(trace)
+    assert first.startswith("The answer has no text")
+    assert second_.startswith("No turn has followed yet")
+
+
+@pytest.mark.parametrize(("strategy", "limit"), [("drop_oldest", 40), ("sliding_window", 20), ("drop_middle", 70)])
+def test_an_answer_that_a_strategy_left_out_is_not_said_to_be_the_last(strategy: str, limit: int) -> None:
+    context = {"strategy": strategy, "max_tokens": limit}
+    say = [{"turn": turn, "step": step, "token_id": 67} for turn in range(4) for step in range(6)]
+    fields = {"follow_ups": ["and then", "the cat sat", "ok"], "stop": {"max_new_tokens": 6}, "forced": say}
+    trace = finish(Conversation(tiny("llama"), experiment(context=context, **fields)))
+    assert trace.turns == 4
+    for turn, said in enumerate(last_column(trace)[:-1]):
+        after = trace.rendered(turn + 1)
+        assert after is not None
+        kept = any(span.message == 2 * turn + 1 and span.kind == "content" for span in after.spans)
+        assert said.startswith("Ended by length" if kept else "The next turn holds none of its text")
+    assert any(said.startswith("The next turn holds none") for said in last_column(trace))
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"), [("length", "Ended (length), and"), ("stop_string", "Ended (stop string)")]
+)
+def test_an_end_mark_at_the_very_end_is_told_whatever_ended_the_answer(reason: str, told: str) -> None:
+    trace = chat(FIRST, ("Hel", CLOSE), second("Hel"), reason=reason)
+    marked = dataclasses.replace(trace, facts=make_facts(eos_ids=(token_id(CLOSE),)))
+    (said,) = last_column(marked)
+    assert said.startswith(told)
+    assert "is an end mark as well" in said
+    assert "had not said" not in said
 
 
 # What is asked for.

@@ -131,6 +131,12 @@ def test_the_first_pair_that_differs_and_its_cause(name: str) -> None:
     assert found.shared == b"".join(held[max(0, position - 6) : position])
 
 
+def test_only_a_difference_of_the_selected_turn_leads_to_its_position() -> None:
+    trace, position, *_ = CASES["trimmed"]
+    assert read(turns.render(make_view(trace, turn=1))[2])["keys"] == [{"position": position}]
+    assert "position" not in str(read(turns.render(make_view(trace, turn=0))[2]).get("keys"))
+
+
 def test_half_a_character_is_told_from_other_tokens() -> None:
     trace = chat(FIRST, ("Hello", "x", CLOSE), second("Hello", "\ufffd"), text="Hello\ufffd")
     events = [
