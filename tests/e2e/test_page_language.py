@@ -113,5 +113,5 @@ def test_a_refusal_is_told_in_the_language_of_the_page(visit: OpenApp) -> None:
     speaks(page, "zh")
     page.set("temperature", -1)
     page.press("step")
-    told = words_in("zh", "refusals").text("field_greater_than_equal", ge=0.0, got="-1")
+    told = words_in("zh", "refusals").text("field_greater_than_equal", ge=0, got="-1")
     eventually(lambda: told in page.notice, "the refusal")
