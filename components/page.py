@@ -215,7 +215,7 @@ class Page(Layout):
         form = self.settings.read(values)
         message, visit.typed = visit.typed, ""
         if visit.running:  # Enter was pressed during a run
-            visit.notice, visit.returned = say_to(visit).text("answer_first"), message
+            visit.notice, visit.returned = say_to(visit).text("answer_first"), message or visit.returned
             yield self.frame(visit)
             return
         visit.running, taken = True, False
@@ -226,8 +226,8 @@ class Page(Layout):
         finally:  # also where a frame fails or the page closes: Run must not stay disabled
             visit.running = False
             # The notice cannot tell whether the message was refused: another event may have changed it meanwhile.
-            if not taken:
-                visit.returned = message
+            if not taken:  # an empty one beside it, of a second press, takes no message away
+                visit.returned = message or visit.returned
             elif visit.notice == say_to(visit).text("answer_first"):
                 visit.notice = ""
         yield self.frame(visit)

@@ -59,7 +59,9 @@ def _forced(step: Stepped) -> list[tuple[str, str]]:
     if not step.forced:
         return []
     say = words("sampling")
-    text = say.text("forced" if step.draw else "forced_greedy", token=visible_bytes(step.token_bytes))
+    own = step.draw is None and step.natural_id == step.token_id
+    key = "forced" if step.draw else "forced_own" if own else "forced_greedy"
+    text = say.text(key, token=visible_bytes(step.token_bytes))
     if step.draw and step.draw.drawn_id != step.token_id:
         text = sentences(text, say.text("forced_over", token=token_text(step, step.draw.drawn_id)))
     return [(say.text("forced_title"), text)]

@@ -78,14 +78,14 @@ def _unlike(
     """
     dtype = parts.model.dtype
     ours, model = ours.float(), model.float()
-    difference, scale = (ours - model).abs(), model
+    difference = (ours - model).abs()
     if before is not None:
         before = before.float()
         step = 2 * torch.finfo(dtype).eps * torch.maximum(before.abs(), torch.maximum(ours.abs(), model.abs()))
-        difference, scale = (difference - step).clamp(min=0), model - before
+        difference, ours, model = (difference - step).clamp(min=0), ours - before, model - before
     exact = dtype == torch.float32 and not getattr(parts.model, "is_quantized", False)
     allowed = EXACT if exact else ROUNDED
-    found, most = difference.norm(dim=-1), allowed * scale.norm(dim=-1)
-    if not bool((found <= most).all()):  # a NaN is not within bounds either
-        share = float((found / scale.norm(dim=-1)).max())
+    found, larger = difference.norm(dim=-1), torch.maximum(ours.norm(dim=-1), model.norm(dim=-1))
+    if not bool((found <= allowed * larger).all()):  # a NaN is not within bounds either
+        share = float((found / larger).nan_to_num().max())  # at most 2; a row of zeros in both is 0
         yield said("anatomy_unlike", model=type(parts.model).__name__, what=what, difference=share, allowed=allowed)

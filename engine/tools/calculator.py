@@ -72,24 +72,33 @@ def _bits_of_power(base: Number, exponent: Number) -> float:
     return math.log2(abs(base)) * max(-_HUGE, min(exponent, _HUGE))
 
 
+def _not_lost(work: Callable[..., Any]) -> Callable[..., Any]:
+    """`work` that gives 0 for a 0 only: any other result that small would be no result."""
+
+    def run(*numbers: Number) -> Any:
+        result = work(*numbers)
+        if result == 0 and 0 not in numbers:
+            raise ToolError("a number on the way to the result would be too close to 0")
+        return result
+
+    return run
+
+
 def _power(base: Number, exponent: Number) -> Any:
     try:
-        result = operator.pow(base, exponent)
+        return operator.pow(base, exponent)
     except OverflowError:
         return math.inf
-    if result == 0 and base != 0:
-        raise ToolError("a number on the way to the result would be too close to 0")
-    return result
 
 
 _OPERATORS = {
     ast.Add: _checked(operator.add, _most),
     ast.Sub: _checked(operator.sub, _most),
-    ast.Mult: _checked(operator.mul, lambda one, other: _bits(one) + _bits(other)),
-    ast.Div: _checked(operator.truediv, _most),
+    ast.Mult: _checked(_not_lost(operator.mul), lambda one, other: _bits(one) + _bits(other)),
+    ast.Div: _checked(_not_lost(operator.truediv), _most),
     ast.FloorDiv: _checked(operator.floordiv, _most),
     ast.Mod: _checked(operator.mod, _most),
-    ast.Pow: _checked(_power, _bits_of_power),
+    ast.Pow: _checked(_not_lost(_power), _bits_of_power),
     ast.UAdd: _checked(operator.pos, _most),
     ast.USub: _checked(operator.neg, _most),
 }
@@ -119,7 +128,7 @@ def _function(
 _FUNCTIONS = {
     "abs": _function("abs", abs),
     "ceil": _function("ceil", math.ceil),
-    "exp": _function("exp", math.exp),
+    "exp": _function("exp", _not_lost(math.exp)),
     "floor": _function("floor", math.floor),
     "log": _function("log", math.log, most=2),
     "log10": _function("log10", math.log10),

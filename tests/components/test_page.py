@@ -72,6 +72,20 @@ def test_a_message_that_was_refused_comes_back(page: Page, desk: Desk, visit: Vi
     assert len(ids(desk, visit)) == 1
 
 
+@pytest.mark.parametrize("under_way", [False, True])
+def test_a_refused_message_comes_back_though_run_was_pressed_twice(
+    page: Page, desk: Desk, visit: Visit, under_way: bool
+) -> None:
+    desk.step(visit, "", form(desk))
+    values = [form(desk)[name] for name in page.form]
+    page._take(visit, "the dog")
+    assert list(page._run(visit, values))
+    page._take(visit, "")
+    visit.running = under_way
+    assert list(page._run(visit, values))
+    assert page._give_back(visit) == back("the dog")
+
+
 def test_a_second_message_waits_in_its_field(page: Page, desk: Desk, visit: Visit) -> None:
     assert page._take(visit, "the dog")[0] == sent("the dog")
     settled, shown = page._take(visit, "another")

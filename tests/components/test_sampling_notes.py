@@ -126,6 +126,9 @@ def test_a_greedy_step_names_what_it_would_have_taken_in_place_of_a_forced_token
     said = note(view_of(forced), forced, "Nothing is drawn")
     assert f"the token with the highest score, “{taken}”, would have been taken" in said
     assert "Another was put in its place." in said
+    same = dataclasses.replace(step, token_bytes=step.candidate_bytes[0], forced=True)
+    text = f"“{taken}” was chosen by a person; the greedy choice would have been the same."
+    assert note(view_of(same), same, "A person chose") == text
 
 
 def test_a_penalty_below_one_is_said_to_raise_the_end_token():

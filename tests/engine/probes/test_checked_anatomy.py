@@ -76,7 +76,7 @@ def test_a_long_stream_does_not_hide_what_a_layer_adds_otherwise() -> None:
 def test_logits_that_are_scaled_otherwise_are_refused() -> None:
     model = copy.deepcopy(tiny("llama").model)
     model.config.logit_scale = 2.0  # the head of this family knows nothing of it
-    with pytest.raises(AnatomyError, match=r"its output head .* differ by 100\.0%"):
+    with pytest.raises(AnatomyError, match=r"its output head .* differ by 50\.0%"):
         checked_anatomy(model)
 
 
@@ -84,6 +84,14 @@ def test_a_last_layer_that_does_more_is_refused() -> None:
     model = copy.deepcopy(tiny("llama").model)
     more(model, 1, torch.arange(32.0))
     with pytest.raises(AnatomyError, match="its last layer or final norm"):
+        checked_anatomy(model)
+
+
+def test_a_layer_that_leaves_the_stream_alone_is_refused_with_a_number() -> None:
+    model = copy.deepcopy(tiny("llama").model)
+    block = anatomy(model).blocks[0]
+    block.module.register_forward_hook(lambda _, given, __: given[0], prepend=True)
+    with pytest.raises(AnatomyError, match=r"its layer 0 .* differ by 100\.0%"):
         checked_anatomy(model)
 
 

@@ -86,10 +86,21 @@ def test_a_number_is_refused_for_its_bits_only_where_it_has_them(most: str, more
         calculate(more)
 
 
-@pytest.mark.parametrize("expression", ["0.9 ** 10000", "2 ** -(10 ** 9)", "(10 ** 300) ** -(10 ** 300)"])
-def test_a_power_that_a_float_rounds_to_nothing_is_not_given_as_0(expression: str) -> None:
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("0.9 ** 10000", "2 ** -(10 ** 9)", "(10 ** 300) ** -(10 ** 300)"),
+        *("1e-200 * 1e-200", "1e-200 / 1e200", "exp(-1000)"),
+    ],
+)
+def test_what_a_float_rounds_to_nothing_is_not_given_as_0(expression: str) -> None:
     with pytest.raises(ToolError, match="too close to 0"):
         calculate(expression)
+
+
+@pytest.mark.parametrize("expression", ["0 * 1e-200", "0 / 5", "0 ** 3", "0.0 * 5", "1e-300 * 0", "7 % 7", "3 // 5"])
+def test_a_true_0_is_given(expression: str) -> None:
+    assert calculate(expression) == 0
 
 
 @pytest.mark.parametrize(
