@@ -1,5 +1,7 @@
 """A press is answered also where gradio's word that its stream of messages ends comes late."""
 
+import pytest
+
 from tests.e2e.conftest import OpenApp
 
 #: Holds the word back for a second, and counts the presses that fall into one.
@@ -27,13 +29,18 @@ window.fetch = async (resource, options) => {
 """
 
 
-def test_a_press_while_the_stream_ends_is_answered(app: str, visit: OpenApp) -> None:
+@pytest.mark.parametrize("held", ["on its way", "in gradio's page"])
+def test_a_press_while_the_stream_ends_is_answered(app: str, visit: OpenApp, held: str) -> None:
     page = visit().page.context.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    page.add_init_script(LATE_END)
+    if held == "on its way":
+        page.add_init_script(LATE_END)
     page.goto(app)
     page.wait_for_selector("#timeline .t")
+    if held == "in gradio's page":  # which takes up what the page's own script passes on
+        page.evaluate(f"() => {{{LATE_END}}}")
+        page.click('#rail .st[data-id="processors"]')
     for station in ("tokens", "kv_cache", "tensors", "draw"):
         page.wait_for_function("window.ending")
         page.click(f'#rail .st[data-id="{station}"]')
