@@ -29,7 +29,11 @@ class UnknownModelError(ModelError):
 
 
 class NoRoomError(ModelError):
-    """Too little memory is free just now; it may fit where another model goes."""
+    """Too little memory is free just now; it may fit where other models go that hold the `missing` bytes."""
+
+    def __init__(self, message: str, *, missing: int) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class EmbeddedSource(Value):
