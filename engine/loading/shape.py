@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.catalog import Entry, FolderSource, HubSource, ModelError
+from engine.loading.weight_files import weight_files
 
 #: Name and shape of each tensor.
 Tensors = Mapping[str, tuple[int, ...]]
@@ -77,10 +78,10 @@ def count_parameters(tensors: Tensors, *, tied: bool) -> int:
 
 
 def headers(folder: Path) -> Tensors:
-    """Name and shape of every tensor in a folder's safetensors files. Raises `ModelError`."""
+    """Name and shape of every tensor in a folder's weights. Raises `ModelError`."""
     return {
         name: tuple(item["shape"])
-        for path in sorted(folder.glob("*.safetensors"))
+        for path in weight_files(folder)
         for name, item in _header(path).items()
         if name != "__metadata__"
     }

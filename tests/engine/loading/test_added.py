@@ -1,6 +1,7 @@
 """Models that an operator adds from a folder: read without torch, and refused in one line where they cannot be had."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 from engine.catalog import FolderSource, ModelError, load_catalog
+from engine.loading import hub_entry
 from engine.loading.added import added, with_added
+from engine.loading.hub import is_whole
 from engine.loading.shape import count_parameters
 from engine.model import LoadedModel, load
 from tests.engine.models import tiny
@@ -97,7 +100,44 @@ def test_a_broken_file_is_told(copy: Path, name: str, content: bytes, said: str)
 
 def test_pickles_alone_are_refused(copy: Path) -> None:
     (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
-    with pytest.raises(ModelError, match=r"has no \*.safetensors, and nothing else is loaded"):
+    with pytest.raises(ModelError, match=r"has no model\.safetensors and no .+; nothing else is loaded"):
+        added(str(copy))
+
+
+@pytest.mark.parametrize("shard", ["1GB", "60KB"])
+def test_weights_that_are_not_loaded_are_not_counted(tmp_path: Path, shard: str) -> None:
+    tiny("llama").model.save_pretrained(tmp_path / "model", max_shard_size=shard)
+    tiny("llama").tokenizer.save_pretrained(tmp_path / "model")
+    before = added(str(tmp_path / "model"))
+    some = next((tmp_path / "model").glob("*.safetensors"))
+    shutil.copy(some, tmp_path / "model" / "consolidated.safetensors")
+    (tmp_path / "model" / "adapter.safetensors").write_text("no weights at all")
+    assert added(str(tmp_path / "model")) == before
+    assert before.parameters == tiny("llama").facts.parameters
+
+
+def test_the_whole_comes_before_the_parts(copy: Path, sharded: Path) -> None:
+    """As for transformers; so a download that brings a needless index along is whole too."""
+    before = added(str(copy))
+    for path in sharded.glob("model*"):
+        shutil.copy(path, copy)
+    assert added(str(copy)) == before
+    next(copy.glob("model-*")).unlink()
+    assert is_whole(copy)
+
+
+@pytest.mark.parametrize("index", ["[]", "{", '{"weight_map": {}}', '{"weight_map": {"x": 3}}'])
+def test_an_index_that_names_no_parts_is_told(copy: Path, index: str) -> None:
+    (copy / "model.safetensors").rename(copy / "consolidated.safetensors")
+    (copy / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(ModelError, match="nothing else is loaded"):
+        added(str(copy))
+
+
+def test_a_part_that_is_not_there_is_told(copy: Path) -> None:
+    (copy / "model.safetensors").unlink()
+    (copy / "model.safetensors.index.json").write_text('{"weight_map": {"x": "model-1.safetensors"}}')
+    with pytest.raises(ModelError, match=r"model-1\.safetensors is no safetensors file"):
         added(str(copy))
 
 
@@ -109,10 +149,22 @@ def test_code_of_the_folder_is_never_run(copy: Path) -> None:
         load(entry, device="cpu")
 
 
-@pytest.mark.parametrize("spec", ["", "nowhere", "/no/such/folder", "https://example.org/x", "a/b/c", "=", "a b/c"])
+@pytest.mark.parametrize("spec", ["", "nowhere", "https://example.org/x", "a/b/c", "=", "a b/c"])
 def test_what_is_neither_folder_nor_id_is_refused(spec: str) -> None:
     with pytest.raises(ModelError, match="neither a folder that is there nor an id like org/name"):
         added(spec)
+
+
+@pytest.mark.parametrize("where", ["./my-model", "../my-model", "/no/such/folder", "~/no-such-folder"])
+def test_a_folder_that_is_not_there_is_never_asked_of_the_hub(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub_entry, "resolved", lambda *_: pytest.fail("the Hub was asked"))
+    for spec in ("./file", where, f"mine={where}"):
+        with pytest.raises(ModelError, match=f"^--add-model '{re.escape(spec)}': there is no such folder$"):
+            added(spec)
 
 
 @pytest.mark.parametrize("name", ["UPPER", "a b", "../x", "x" * 61, "-"])
