@@ -81,7 +81,9 @@ def test_weights_of_another_shape_are_told(tmp_path: Path, entry: Entry) -> None
     built.tokenizer.save_pretrained(tmp_path)
     config = tmp_path / "config.json"
     config.write_text(config.read_text().replace('"vocab_size": 320', '"vocab_size": 640'))
-    with pytest.raises(ModelError, match=r"lm_head\.weight is stored as 320×32, the config asks for 640×32") as told:
+    with pytest.raises(
+        ModelError, match=r"lm_head\.weight is stored as 320×32, its config\.json asks for 640×32"
+    ) as told:
         load(entry, device="cpu")
     assert str(tmp_path) not in str(told.value)
 

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoModelForCausalLM, FalconConfig, GPTBigCodeConfig, PreTrainedConfig
+from transformers.cache_utils import DYNAMIC_LAYER_TYPE_MAPPING
 
 from engine.catalog import FolderSource, ModelError, load_catalog
+from engine.kv_cache import layer_kind
 from engine.loading import hub_entry
 from engine.loading.added import added, with_added
 from engine.loading.hub import is_whole
 from engine.loading.shape import count_parameters
 from engine.model import LoadedModel, load
-from tests.engine.models import tiny
+from engine.sizes import keeps_keys
+from tests.engine.models import CONFIGS, tiny, tiny_tokenizer
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,16 +31,53 @@ def save(loaded: LoadedModel, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3", "gpt2", "capped", "mixed", "fused", "sliding"])
-def test_the_facts_of_a_folder_are_those_of_the_loaded_model(tmp_path: Path, name: str) -> None:
-    entry = added(str(save(tiny(name), tmp_path / f"Tiny {name}_1")))
-    facts = tiny(name).facts
-    assert (entry.id, entry.title) == (f"tiny-{name}-1", f"Tiny {name}_1")
+BIGCODE = GPTBigCodeConfig(vocab_size=320, n_embd=32, n_layer=2, n_head=4, n_positions=512, multi_query=True)
+FALCON = FalconConfig(
+    vocab_size=320, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2, eos_token_id=0,
+    new_decoder_architecture=True,
+)  # fmt: skip
+
+
+def of_family(config: PreTrainedConfig) -> LoadedModel:
+    model = AutoModelForCausalLM.from_config(config)
+    return LoadedModel.of(model, tiny_tokenizer(), model_id="x", title="X")
+
+
+def told_alike(loaded: LoadedModel, folder: Path) -> None:
+    entry, facts = added(str(save(loaded, folder))), loaded.facts
     shared = ("layers", "hidden_size", "heads", "kv_heads", "head_dim", "ffn_size", "vocab_rows", "context")
     for field in (*shared, "parameters", "tied_embeddings"):
         assert getattr(entry, field) == getattr(facts, field), field
-    assert entry.weight_bytes == (tmp_path / f"Tiny {name}_1" / "model.safetensors").stat().st_size
-    assert entry.source == FolderSource(kind="folder", folder=tmp_path / f"Tiny {name}_1")
+    assert entry.kv_bytes_per_token(4) == facts.kv_bytes_per_token
+    assert entry.weight_bytes == (folder / "model.safetensors").stat().st_size
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_facts_of_a_folder_are_those_of_the_loaded_model(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / f"Tiny {name}_1"
+    told_alike(tiny(name), folder)
+    entry = added(str(folder))
+    assert (entry.id, entry.title) == (f"tiny-{name}-1", f"Tiny {name}_1")
+    assert entry.source == FolderSource(kind="folder", folder=folder)
+
+
+@pytest.mark.parametrize("config", [BIGCODE, FALCON], ids=["gpt_bigcode", "falcon"])
+def test_families_with_words_of_their_own_are_told_alike(tmp_path: Path, config: PreTrainedConfig) -> None:
+    told_alike(of_family(config), tmp_path / "model")
+
+
+def test_layers_of_attention_may_be_told_by_their_numbers(tmp_path: Path) -> None:
+    folder = save(tiny("hybrid"), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"layer_types": None, "full_attn_idxs": [1]}))
+    assert added(str(folder)).kv_layers == 1
+    assert added(str(folder)).kv_bytes_per_token(4) == tiny("hybrid").facts.kv_bytes_per_token
+
+
+@pytest.mark.parametrize("name", sorted(DYNAMIC_LAYER_TYPE_MAPPING))
+def test_a_kind_of_layer_keeps_keys_where_its_cache_does(name: str) -> None:
+    options = {"sliding_window": 4} if "sliding" in name or "chunked" in name else {}
+    assert keeps_keys(name) == (layer_kind(DYNAMIC_LAYER_TYPE_MAPPING[name](**options)) in {"full", "sliding"})
 
 
 def test_an_added_model_runs_under_the_id_it_was_given(tmp_path: Path) -> None:
