@@ -13,13 +13,11 @@ from transformers import PreTrainedModel
 
 from engine.refusals import Refused
 from engine.said import Said, said
+from engine.sizes import FEED_FORWARD
 
 #: Names under which families keep the same part, most telling first.
 _ATTENTION = ("self_attn", "attn", "attention")
-FEED_FORWARD = ("mlp", "feed_forward", "ffn")
 FINAL_NORM = ("norm", "ln_f", "final_layernorm", "final_layer_norm", "embedding_norm")
-#: From the neurons of a feed-forward back to the stream.
-DOWN = ("down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h", "w2")
 _OUTPUT = ("o_proj", "c_proj", "out_proj", "dense")
 _POSITIONS = ("wpe", "embed_positions")
 

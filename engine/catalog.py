@@ -29,7 +29,11 @@ class UnknownModelError(ModelError):
 
 
 class NoRoomError(ModelError):
-    """Too little memory is free just now; it may fit where another model goes."""
+    """Too little memory is free just now; it may fit where other models go that hold the `missing` bytes."""
+
+    def __init__(self, message: str, *, missing: int) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class EmbeddedSource(Value):
@@ -79,6 +83,7 @@ class Entry(Value):
     weight_bytes: Size | None = None  # of the weight files as they are stored, where it is known
     ranks: RanksSource | None = None
     layers: Size
+    kv_layers: int | None = None  # those that keep keys and values, where not all do
     hidden_size: Size
     heads: Size
     kv_heads: Size
@@ -96,7 +101,8 @@ class Entry(Value):
 
     def kv_bytes_per_token(self, itemsize: int) -> int:
         """Bytes one position takes in this model's cache, at `itemsize` bytes a number (4: fp32, 2: bf16)."""
-        return kv_bytes_per_token(self.layers, self.kv_heads, self.head_dim, itemsize)
+        layers = self.layers if self.kv_layers is None else self.kv_layers
+        return kv_bytes_per_token(layers, self.kv_heads, self.head_dim, itemsize)
 
 
 class Catalog(Value):

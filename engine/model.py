@@ -1,10 +1,13 @@
 """Load a model of the catalogue onto a device; `LoadedModel` is what everything else in the engine works with."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
@@ -85,35 +88,68 @@ def load(
         options |= {"device_map": {"": place}} if place.type == "cuda" else {}
     folder = _folder(entry, report)
     report(Progress("reading"))
-    tokenizer, model = _read(folder, entry.title, dtype=number, **options)
-    if not options:
-        model.to(place)  # type: ignore[arg-type]  # transformers' wrapper of `to` hides the method's self from mypy
-    loaded = replace(LoadedModel.of(model, tokenizer, model_id=entry.id, title=entry.title), entry=entry)
-    if not offload:
+    with _told(entry.title, folder):
+        tokenizer, model = _read(folder, entry.title, dtype=number, **options)
+        if not options:
+            model.to(place)  # type: ignore[arg-type]  # transformers' wrapper of `to` hides the method's self from mypy
+        loaded = replace(LoadedModel.of(model, tokenizer, model_id=entry.id, title=entry.title), entry=entry)
+    # Where one place takes the whole model there is no map: the model says by itself where it is.
+    device_map: Any = getattr(model, "hf_device_map", None)
+    if not offload or device_map is None:
         return loaded
-    device_map: Any = model.hf_device_map
     return replace(loaded, device=place, facts=replace(loaded.facts, device=places(device_map)))
 
 
 def _read(folder: Path, title: str, **options: Any) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+    """Tokenizer and model. Weights that are missing or of another shape are refused: transformers draws random ones."""
     local: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **local)
-        model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **local, **options)
-    except (OSError, ValueError, KeyError) as error:
-        reason = _first_line(error) or type(error).__name__
-        raise ModelError(said("cannot_load_from", title=title, folder=folder, reason=reason)) from error
-    except SafetensorError as error:
-        raise ModelError(said("weights_damaged", title=title, folder=folder, reason=_first_line(error))) from error
-    except (RuntimeError, ImportError) as error:  # weights that do not match the config; a package that is missing
-        reason = f"{type(error).__name__}: {_first_line(error)}"
-        raise ModelError(said("cannot_load_from", title=title, folder=folder, reason=reason)) from error
+    tokenizer = AutoTokenizer.from_pretrained(folder, **local)
+    read: Any = AutoModelForCausalLM.from_pretrained(  # typed as a model alone
+        folder, use_safetensors=True, output_loading_info=True, ignore_mismatched_sizes=True, **local, **options
+    )
+    model, info = read
+    if unlike := sorted(info["mismatched_keys"]):
+        name, *shapes = unlike[0]
+        stored, wanted = ("×".join(str(size) for size in shape) for shape in shapes)
+        raise ModelError(
+            said("weights_unlike", title=title, folder=folder.name, name=name, stored=stored, wanted=wanted)
+        )
+    if missing := sorted(info["missing_keys"]):
+        raise ModelError(said("weights_missing", title=title, folder=folder.name, count=len(missing), name=missing[0]))
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(said("no_fast_tokenizer", title=title))
     return tokenizer, model
 
 
-def _first_line(error: Exception) -> str:
+@contextmanager
+def _told(title: str, folder: Path) -> Iterator[None]:
+    """What transformers raises over files that anybody may have written, as a `ModelError` of one line.
+
+    A visitor may read it: of the folder it gives the name only.
+    """
+
+    def reason(error: BaseException) -> str:
+        return _first_line(error).replace(str(folder), folder.name)
+
+    try:
+        yield
+    except ModelError:
+        raise
+    except SafetensorError as error:
+        raise ModelError(said("weights_damaged", title=title, folder=folder.name, reason=reason(error))) from error
+    except StrictDataclassError as error:  # a field of the config; the cause says which and why
+        why = f"config.json: {reason(error.__cause__ or error)}"
+        raise ModelError(said("cannot_load_from", title=title, folder=folder.name, reason=why)) from error
+    except (OSError, ValueError, KeyError) as error:
+        why = reason(error) or type(error).__name__
+        raise ModelError(said("cannot_load_from", title=title, folder=folder.name, reason=why)) from error
+    except (RuntimeError, ImportError, TypeError, AttributeError, ArithmeticError, AssertionError) as error:
+        # Numbers of the config that nothing checked, or a package that is missing.
+        why = f"{type(error).__name__}: {reason(error)}"
+        raise ModelError(said("cannot_load_from", title=title, folder=folder.name, reason=why)) from error
+
+
+def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "")
 
 

@@ -1,14 +1,15 @@
 """Read a model's facts off the model itself: its modules, its config, its tokenizer and the cache it asks for."""
 
 from collections.abc import Iterable
+from math import prod
 
 import torch
 from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from engine.anatomy import DOWN, FEED_FORWARD
 from engine.facts import LayerKind, ModelFacts, SpecialMark
 from engine.kv_cache import layer_kind, new_cache
+from engine.sizes import is_down_projection, kv_heads
 
 
 def read_facts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, model_id: str, title: str) -> ModelFacts:
@@ -31,14 +32,14 @@ def read_facts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, mo
         layers=int(config.num_hidden_layers),
         hidden_size=int(config.hidden_size),
         heads=heads,
-        kv_heads=_kv_heads(config, heads),
+        kv_heads=kv_heads(lambda name: getattr(config, name, None), heads),
         head_dim=int(getattr(config, "head_dim", None) or config.hidden_size // heads),
         ffn_size=_ffn_size(model, config),
         vocab_rows=_weight(model.get_input_embeddings()).shape[0],
         vocab_base=len(set(vocabulary) - set(tokenizer.added_tokens_decoder)),
         vocab_with_special=len(set(vocabulary)),
         context=int(config.max_position_embeddings),
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        parameters=sum(prod(shape_of(parameter)) for parameter in model.parameters()),
         tied_embeddings=_weight(model.get_output_embeddings()) is _weight(model.get_input_embeddings()),
         dtype=str(model.dtype).removeprefix("torch."),
         itemsize=model.dtype.itemsize,
@@ -51,17 +52,16 @@ def read_facts(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, *, mo
     )
 
 
+def shape_of(parameter: torch.Tensor) -> tuple[int, ...]:
+    """Its shape; weights of 4 bits lie packed, two in a byte, and keep their shape beside."""
+    packed = getattr(parameter, "quant_state", None)
+    return tuple(parameter.shape if packed is None else packed.shape)
+
+
 def _weight(module: nn.Module) -> torch.Tensor:
     weight = module.weight
     assert isinstance(weight, torch.Tensor)
     return weight
-
-
-def _kv_heads(config: PretrainedConfig, heads: int) -> int:
-    """Some families (Falcon, GPT-BigCode) say by a switch that all queries share one."""
-    if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
-        return 1
-    return int(getattr(config, "num_key_value_heads", None) or getattr(config, "num_kv_heads", None) or heads)
 
 
 def _ffn_size(model: PreTrainedModel, config: PretrainedConfig) -> int:
@@ -71,8 +71,7 @@ def _ffn_size(model: PreTrainedModel, config: PretrainedConfig) -> int:
     times the hidden size.
     """
     for name, module in model.get_decoder().named_modules():
-        owner, leaf = ["", *name.split(".")][-2:]
-        if leaf in DOWN and (owner in FEED_FORWARD or owner.isdecimal()):  # in a layer itself: OPT
+        if is_down_projection(name):
             rows = getattr(module, "in_features", None)
             return int(_weight(module).shape[0] if rows is None else rows)  # GPT-2's own kind of linear map
     size = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None)

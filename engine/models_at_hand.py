@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from engine.catalog import Catalog, Entry, ModelError, NoRoomError
 from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
+from engine.loading.memory import needed_bytes
 from engine.loading.progress import Progress, Report
 from engine.refusals import Refused
 from engine.said import said
@@ -118,12 +119,15 @@ class ModelsAtHand:
         while True:
             try:
                 return self._loader(entry, report)
-            except NoRoomError:
-                if not self._put_one_away():
+            except NoRoomError as error:
+                if not self._put_one_away(error.missing):
                     raise
 
-    def _put_one_away(self) -> bool:
-        """Unload the least recently used model that is not running; False where there is none."""
+    def _put_one_away(self, missing: int) -> bool:
+        """Unload the least recently used model that is not running.
+
+        False, with nothing done, where there is none, or where all of them together hold less than is missing.
+        """
         with self._lock:
             idle = [
                 held
@@ -133,7 +137,7 @@ class ModelsAtHand:
                 and not held.ready.exception()
                 and not held.ready.result().running
             ]
-            if not idle:
+            if not idle or sum(_held_bytes(held.ready.result().facts) for held in idle) < missing:
                 return False
             oldest = min(idle, key=lambda held: held.used)
             del self._held[oldest.entry.id]
@@ -151,3 +155,8 @@ class ModelsAtHand:
         if model_id not in self.offered:
             runs = ", ".join(repr(name) for name in self.offered)
             raise ExperimentError("model", said("not_offered", model=model_id, offered=runs))
+
+
+def _held_bytes(facts: ModelFacts) -> int:
+    """What a model that is here takes at most: its weights in the dtype of its numbers, and the overhead."""
+    return needed_bytes(facts, facts.dtype)

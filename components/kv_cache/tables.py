@@ -121,7 +121,7 @@ def models_table(view: View, step: Stepped) -> dict[str, Any]:
     say = words("kv_cache")
     columns = [
         Column(say.text("col_model")),
-        Column(say.text("col_layer_count"), align="right"),
+        Column(say.text("col_layer_count"), align="right", help=say.text("help_layer_count")),
         Column(say.text("col_heads"), align="right", help=say.text("help_heads")),
         Column("head_dim", align="right"),
         Column(say.text("col_position"), align="right"),
@@ -142,7 +142,7 @@ def _model_row(entry: Any, tokens: int, highest: int, *, own: bool) -> list[Cell
     ratio = entry.heads // entry.kv_heads
     return [
         Cell(entry.title, tone="accent" if own else ""),
-        str(entry.layers),
+        str(entry.layers) if entry.kv_layers is None else f"{entry.layers} → {entry.kv_layers}",
         f"{entry.heads} → {entry.kv_heads}",
         str(entry.head_dim),
         Cell(bytes_text(each), bar=each / highest),

@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.catalog import Catalog, Entry, FolderSource, HubSource, ModelError
 from engine.loading.config_files import read_json, takes_tools
 from engine.loading.shape import entry_of, headers
+from engine.loading.weight_files import INDEX, WEIGHTS, weight_files
 
 ID = re.compile(r"[a-z0-9][a-z0-9.-]*")
 REPO = re.compile(r"[\w.-]+/[\w.-]+")
@@ -26,6 +27,8 @@ def added(spec: str) -> Entry:
     named, _, rest = spec.rpartition("=")
     if rest and Path(rest).expanduser().is_dir():
         return _of_folder(Path(rest).expanduser().resolve(), named)
+    if rest.startswith((".", "/", "~")):
+        raise ModelError(f"--add-model {spec!r:.120}: there is no such folder")
     repo, _, revision = rest.partition("@")
     if not REPO.fullmatch(repo):
         raise ModelError(f"--add-model {spec!r:.120}: neither a folder that is there nor an id like org/name")
@@ -34,8 +37,11 @@ def added(spec: str) -> Entry:
 
 def _of_folder(folder: Path, named: str) -> Entry:
     model_id, title = _names(named, folder.name)
-    if not list(folder.glob("*.safetensors")):
-        raise ModelError(f"{title} cannot be added: {folder} has no *.safetensors, and nothing else is loaded")
+    if not weight_files(folder):
+        raise ModelError(
+            f"{title} cannot be added: {folder} has no {WEIGHTS} and no {INDEX} that names its parts; "
+            "nothing else is loaded"
+        )
     return _entry(model_id, title, FolderSource(kind="folder", folder=folder), folder, licence="not stated")
 
 
@@ -59,7 +65,7 @@ def _entry(model_id: str, title: str, source: HubSource | FolderSource, folder: 
         source,
         config=read_json(folder / "config.json", title),
         tensors=headers(folder),
-        weight_bytes=sum(path.stat().st_size for path in folder.glob("*.safetensors")),
+        weight_bytes=sum(path.stat().st_size for path in weight_files(folder)),
         licence=licence,
         tools=takes_tools(folder),
     )

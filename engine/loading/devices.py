@@ -18,7 +18,7 @@ def pick_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         device = None
-    if device is None or device.type not in usable:
+    if device is None or device.type not in usable or (device.index or 0) >= _count(device.type):
         raise ModelError(said("device_unusable", name=name, usable=", ".join(usable)))
     return device
 
@@ -36,3 +36,7 @@ def _usable(kind: str) -> bool:
     if kind == "cuda":
         return torch.cuda.is_available()
     return kind == "cpu" or torch.backends.mps.is_available()
+
+
+def _count(kind: str) -> int:
+    return torch.cuda.device_count() if kind == "cuda" else 1

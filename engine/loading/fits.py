@@ -26,7 +26,8 @@ def check_fits(title: str, model: Sizes, kind: str, device: torch.device) -> Non
     key = "no_room_in_memory" if device.type == "cpu" else "no_room_on_device"
     advice = ", ".join([*ways, "--offload"])
     raise NoRoomError(
-        said(key, title=title, needed=needed / GIB, kind=kind, free=free / GIB, device=device, advice=advice)
+        said(key, title=title, needed=needed / GIB, kind=kind, free=free / GIB, device=device, advice=advice),
+        missing=needed - free,
     )
 
 

@@ -3,7 +3,6 @@
 A download goes on where it was cut or given up. A model that is whole in huggingface_hub's own cache is used there.
 """
 
-import json
 import shutil
 from fnmatch import fnmatch
 from pathlib import Path
@@ -17,11 +16,11 @@ from engine.embedded import cache_root, sha256
 from engine.loading.fetching import Meter, fetch
 from engine.loading.obstacles import ERRORS, obstacle
 from engine.loading.progress import Report
+from engine.loading.weight_files import INDEX, WEIGHTS, weight_files
 from engine.said import said
 
 #: Seconds until a Hub that does not answer is out of reach.
 PATIENCE = 5.0
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 #: Beside the weights; nothing that runs, and no other format of the weights.
 SMALL_FILES = (
     "config.json", "generation_config.json", INDEX, "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
@@ -96,13 +95,8 @@ def is_whole(folder: Path) -> bool:
     has = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if "config.json" not in has or not has & {"tokenizer.json", "vocab.json", "tokenizer.model"}:
         return False
-    if INDEX not in has:
-        return WEIGHTS in has
-    try:
-        parts = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, LookupError, AttributeError, TypeError):
-        return False
-    return bool(parts) and parts <= has
+    files = weight_files(folder)
+    return bool(files) and all(path.is_file() for path in files)
 
 
 def _check_disk(folder: Path, files: dict[str, int], title: str) -> None:

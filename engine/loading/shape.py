@@ -11,6 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.catalog import Entry, FolderSource, HubSource, ModelError
+from engine.loading.weight_files import weight_files
+from engine.sizes import is_down_projection, keeps_keys, kv_heads
 
 #: Name and shape of each tensor.
 Tensors = Mapping[str, tuple[int, ...]]
@@ -40,6 +42,7 @@ def entry_of(
     nested = config.get("text_config")
     sizes = dict(config) | (nested if isinstance(nested, dict) else {})
     heads, hidden = _size(sizes, "num_attention_heads", "n_head"), _size(sizes, "hidden_size", "n_embd")
+    layers = _size(sizes, "num_hidden_layers", "n_layer")
     head = any(HEAD.search(name) for name in tensors)
     tied = bool(config.get("tie_word_embeddings", not head))
     try:
@@ -50,12 +53,13 @@ def entry_of(
             tools=tools,
             source=source,
             weight_bytes=weight_bytes,
-            layers=_size(sizes, "num_hidden_layers", "n_layer"),
+            layers=layers,
+            kv_layers=_kv_layers(sizes, layers),
             hidden_size=hidden,
             heads=heads,
-            kv_heads=_size(sizes, "num_key_value_heads") or heads,
+            kv_heads=kv_heads(lambda name: _whole(sizes.get(name)), heads),
             head_dim=_size(sizes, "head_dim") or (hidden // heads if heads else 0),
-            ffn_size=_size(sizes, "intermediate_size", "n_inner") or 4 * hidden,
+            ffn_size=_ffn_size(sizes, hidden, tensors),
             vocab_rows=_size(sizes, "vocab_size"),
             context=_size(sizes, "max_position_embeddings", "n_positions", "n_ctx"),
             tied_embeddings=tied,
@@ -65,6 +69,24 @@ def entry_of(
         detail = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in detail["loc"])
         raise ModelError(f"{title} cannot be added: {field}: {detail['msg']}, got {detail['input']!r:.60}") from None
+
+
+def _kv_layers(sizes: Mapping[str, Any], layers: int) -> int | None:
+    """How many layers keep keys and values; None where all do, or the config does not tell its layers apart."""
+    kinds, attending = sizes.get("layer_types"), sizes.get("full_attn_idxs")  # of LFM2, before it had the former
+    if isinstance(kinds, list):
+        keeping = sum(isinstance(kind, str) and keeps_keys(kind) for kind in kinds)
+    else:
+        keeping = len(attending) if isinstance(attending, list) else layers
+    return keeping if keeping < layers else None
+
+
+def _ffn_size(sizes: Mapping[str, Any], hidden: int, tensors: Tensors) -> int:
+    """What the first down projection takes in: a family may round the config's number. Else that number."""
+    for name, shape in tensors.items():
+        if len(shape) == 2 and hidden in shape and hidden and is_down_projection(name.removesuffix(".weight")):
+            return prod(shape) // hidden
+    return _size(sizes, "intermediate_size", "n_inner") or 4 * hidden
 
 
 def count_parameters(tensors: Tensors, *, tied: bool) -> int:
@@ -77,10 +99,10 @@ def count_parameters(tensors: Tensors, *, tied: bool) -> int:
 
 
 def headers(folder: Path) -> Tensors:
-    """Name and shape of every tensor in a folder's safetensors files. Raises `ModelError`."""
+    """Name and shape of every tensor in a folder's weights. Raises `ModelError`."""
     return {
         name: tuple(item["shape"])
-        for path in sorted(folder.glob("*.safetensors"))
+        for path in weight_files(folder)
         for name, item in _header(path).items()
         if name != "__metadata__"
     }
@@ -101,3 +123,8 @@ def _header(path: Path) -> dict[str, Any]:
 def _size(sizes: Mapping[str, Any], *names: str) -> int:
     """The first of these that is a whole number, else 0, which the entry refuses."""
     return next((value for name in names if type(value := sizes.get(name)) is int), 0)
+
+
+def _whole(value: Any) -> int:
+    """A whole number or a switch as it is, else 0."""
+    return value if isinstance(value, int) else 0

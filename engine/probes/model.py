@@ -2,15 +2,18 @@
 
 import weakref
 from collections.abc import Iterator
+from math import prod
 
 import torch
 from torch import nn
 from transformers import PretrainedConfig, PreTrainedModel
 
-from engine.anatomy import FEED_FORWARD, FINAL_NORM, child
+from engine.anatomy import FINAL_NORM, child
 from engine.answers.model import Model, Part, Weight
 from engine.conversation import Conversation
 from engine.facts import ModelFacts
+from engine.model_facts import shape_of
+from engine.sizes import FEED_FORWARD
 
 #: The last telling name on the way to a parameter, and the part of the layer that it belongs to. Two parts: fused.
 _NAMES: dict[str, tuple[Part, ...]] = {
@@ -97,17 +100,18 @@ def _weights(model: PreTrainedModel, facts: ModelFacts) -> Iterator[Weight]:
         else:
             parts = _parts(name.split(".")[:-1], parameter)
         shares = _shares(parts, facts)
-        if parameter.numel() % sum(shares.values()):
+        shape = shape_of(parameter)
+        if prod(shape) % sum(shares.values()):
             shares = {"other": 1}
+        whole = sum(shares.values())
         for part in shares:
-            numbers = parameter.numel() * shares[part] // sum(shares.values())
             yield Weight(
                 name=name,
                 part=part,
                 layer=place.get(id(parameter)),
-                shape=tuple(parameter.shape),
-                numbers=numbers,
-                nbytes=numbers * parameter.element_size(),
+                shape=shape,
+                numbers=prod(shape) * shares[part] // whole,
+                nbytes=parameter.nbytes * shares[part] // whole,
                 dtype=str(parameter.dtype).removeprefix("torch."),
             )
 

@@ -12,8 +12,9 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from engine.anatomy import DOWN, AnatomyError, Block, anatomy, no_part
+from engine.anatomy import AnatomyError, Block, anatomy, no_part
 from engine.said import said
+from engine.sizes import DOWN
 
 _LENGTHS: weakref.WeakKeyDictionary[nn.Module, torch.Tensor] = weakref.WeakKeyDictionary()
 

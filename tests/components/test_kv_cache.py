@@ -200,6 +200,14 @@ def test_the_same_formula_on_the_catalogues_models(view):
     assert rows["GPT-2"][5] == rows["GPT-2"][6], "every head already has its own"
 
 
+def test_layers_that_keep_nothing_cost_nothing(view):
+    whole = load_catalog().find("llama-3-8b")
+    view = dataclasses.replace(view, catalog=(whole, whole.model_copy(update={"title": "Hybrid", "kv_layers": 8})))
+    rows = {row[0]: row[1:] for row in texts(read(models_table(view, view.step))["rows"])}
+    assert (rows["Llama 3 8B"][0], rows["Llama 3 8B"][3]) == ("32", "128.00 KiB")
+    assert (rows["Hybrid"][0], rows["Hybrid"][3]) == ("32 → 8", "32.00 KiB")
+
+
 def test_both_ways_of_one_step_side_by_side(view):
     found = Uncached(0, 4, 24, 1, 25, 3.2e-5, True, 0.05, 0.4)
     value = read(uncached_table(found))

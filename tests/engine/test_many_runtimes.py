@@ -9,6 +9,7 @@ import pytest
 from engine.catalog import Catalog, Entry, ModelError, NoRoomError, load_catalog
 from engine.experiment import Experiment, ExperimentError
 from engine.facts import ModelFacts
+from engine.loading.memory import needed_bytes
 from engine.loading.progress import Progress, Report
 from engine.many_runtimes import ManyRuntimes, model_of
 from engine.models_at_hand import ModelsAtHand
@@ -35,6 +36,7 @@ class Shop:
     def __init__(self) -> None:
         self.room = len(MODELS)
         self.before: Callable[[str, Report], None] = lambda model_id, report: None
+        self.missing = 1  # bytes that are said to be too few where there is no room
         self.made: list[str] = []
         self.here: dict[str, Runtime] = {}
 
@@ -42,7 +44,7 @@ class Shop:
         self.before(entry.id, report)
         self.here = {name: runtime for name, runtime in self.here.items() if not runtime._scheduler._worker._closed}
         if len(self.here) >= self.room:
-            raise NoRoomError(f"{entry.title} needs more than is free")
+            raise NoRoomError(f"{entry.title} needs more than is free", missing=self.missing)
         self.made.append(entry.id)
         loaded = tiny(MODELS[entry.id])
         facts = ModelFacts(**vars(loaded.facts) | {"model_id": entry.id, "title": entry.title})
@@ -166,6 +168,18 @@ def test_the_least_recently_used_goes_where_memory_is_short_and_the_first_stays(
     assert many.facts_of(session).model_id == "first"
     assert many.hand.begin("second").runtime
     assert many.hand.at_hand == ("first", "second")
+
+
+def test_a_model_that_can_never_fit_puts_no_other_away(many: ManyRuntimes, shop: Shop) -> None:
+    assert many.hand.begin("second").runtime
+    second = needed_bytes(tiny(MODELS["second"]).facts, "float32")
+    shop.room, shop.missing = 2, second + 1
+    with pytest.raises(Refused, match="needs more than is free"):
+        _ = many.hand.begin("third").runtime
+    assert many.hand.at_hand == ("first", "second")
+    shop.missing = second
+    assert many.hand.begin("third").runtime
+    assert many.hand.at_hand == ("first", "third")
 
 
 def test_a_running_model_is_never_put_away(many: ManyRuntimes, shop: Shop) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from transformers import (
 from engine.catalog import Entry, load_catalog
 from engine.facts import ModelFacts, SpecialMark
 from engine.model import LoadedModel
+from engine.model_facts import read_facts
+from engine.probes.model import measure
 from tests.engine.models import tiny_tokenizer
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "facts.json").read_text(encoding="utf-8"))
@@ -147,6 +150,26 @@ def test_facts_of_half_precision() -> None:
     facts = LoadedModel.of(model, tiny_tokenizer(), model_id="x", title="X").facts
     assert (facts.dtype, facts.itemsize) == ("bfloat16", 2)
     assert facts.kv_bytes_per_token == build("qwen2").facts.kv_bytes_per_token // 2
+
+
+class Packed(torch.nn.Parameter):
+    """Stands in for bitsandbytes' Params4bit: two numbers in a byte, and the shape that they had."""
+
+    quant_state: SimpleNamespace
+
+
+def test_weights_of_four_bits_are_counted_as_the_numbers_that_they_are() -> None:
+    loaded = build("llama")
+    for _, module in loaded.model.named_modules():
+        if isinstance(module, torch.nn.Linear) and module is not loaded.model.get_output_embeddings():
+            shape = module.weight.shape
+            module.weight = Packed(torch.zeros(shape.numel() // 2, 1, dtype=torch.uint8), requires_grad=False)
+            module.weight.quant_state = SimpleNamespace(shape=shape)
+    facts = read_facts(loaded.model, loaded.tokenizer, model_id="x", title="X")
+    assert (facts.parameters, facts.ffn_size) == (loaded.facts.parameters, loaded.facts.ffn_size)
+    found = measure(loaded.model, facts)
+    assert found.counted == facts.parameters
+    assert sum(weight.nbytes for weight in found.weights) == sum(one.nbytes for one in loaded.model.parameters())
 
 
 def test_embedded_facts_are_the_golden_ones(embedded: LoadedModel) -> None:

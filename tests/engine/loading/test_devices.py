@@ -32,6 +32,7 @@ def test_auto_takes_the_best_device_there_is(monkeypatch: pytest.MonkeyPatch) ->
     usable.add("mps")
     assert pick_device("auto") == torch.device("mps")
     usable.add("cuda")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert pick_device("auto") == torch.device("cuda")
     assert pick_device("cuda:1") == torch.device("cuda:1")
     assert pick_device("cpu") == torch.device("cpu")
@@ -42,6 +43,15 @@ def test_a_device_that_cannot_be_used_names_those_that_can(name: str, monkeypatc
     monkeypatch.setattr(devices, "_usable", lambda kind: kind == "cpu")
     with pytest.raises(ModelError, match="cannot be used here; there is: auto, cpu"):
         pick_device(name)
+
+
+@pytest.mark.parametrize("name", ["cuda:1", "cuda:7", "cpu:1"])
+def test_a_device_past_the_last_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_usable", lambda kind: kind in {"cuda", "cpu"})
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ModelError, match=f"device '{name}' cannot be used here; there is: auto, cuda, cpu"):
+        pick_device(name)
+    assert pick_device("cuda:0") == torch.device("cuda:0")
 
 
 def test_auto_dtype_is_float32_on_the_cpu_only() -> None:
@@ -99,8 +109,9 @@ def test_what_just_fits_is_let_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fits, "free_on", lambda place: needed)
     check_fits("Seven", SEVEN, "bfloat16", CPU)
     monkeypatch.setattr(fits, "free_on", lambda place: needed - 1)
-    with pytest.raises(NoRoomError):
+    with pytest.raises(NoRoomError) as told:
         check_fits("Seven", SEVEN, "bfloat16", CPU)
+    assert told.value.missing == 1
 
 
 def test_it_is_refused_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,6 +162,15 @@ def test_a_model_that_lies_on_the_disk_makes_the_same_tokens(
     asked = experiment().model_copy(update={"model": entry.id})
     traces = [finish(Conversation(loaded, asked)) for loaded in (whole, spread)]
     assert [step.token_id for step in traces[0].steps(0)] == [step.token_id for step in traces[1].steps(0)]
+
+
+def test_a_model_to_be_spread_that_fits_in_one_place_is_there(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DECODESCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(loading, "limits", lambda place: {"cpu": GIB})
+    loaded = load(added(str(saved)), device="cpu", offload=True)
+    assert (loaded.device, loaded.facts.device) == (CPU, "cpu")
 
 
 def test_what_cannot_look_into_a_spread_model_says_so(
