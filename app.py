@@ -20,6 +20,7 @@ import gradio as gr
 from gradio.events import api
 from starlette.middleware import Middleware
 
+from components import lanes
 from components.body_limit import BodyLimit
 from components.clients import Clients, client_of
 from components.copy import DEFAULT, LANGUAGES
@@ -60,10 +61,11 @@ def compose(
     *,
     record: Record | None = None,
     library: Library | None = None,
+    max_runs: int = Settings.max_runs,
 ) -> gr.Blocks:
     """The page and the endpoints over a runtime that may still be on its way.
 
-    Either `hand` holds the models, or there is none and a new page shows the record.
+    Either `hand` holds the models, or there is none and a new page shows the record. `max_runs` are those of a model.
     """
     if hand is None:
         assert record is not None
@@ -74,7 +76,7 @@ def compose(
         offered = [(hand.catalog.find(name).title, name) for name in hand.offered]
     desk = Desk(runtime, default, hand, record)
     desk.library = library or desk.library
-    page = Page(desk, default, offered[0][0], offered)
+    page = Page(desk, default, offered[0][0], offered, max_runs * len(offered))
     clients = Clients(RUNS - 1)  # one lane is left for everyone else
 
     def trace(experiment: dict[str, Any], request: gr.Request) -> dict[str, Any]:
@@ -183,6 +185,7 @@ def launch(blocks: gr.Blocks, **options: Any) -> None:
         run_history=False,
         enable_monitoring=False,
         footer_links=[],
+        max_threads=lanes.threads(blocks),
         state_session_capacity=200,
         max_file_size=MAX_FILE_BYTES,
         app_kwargs={"middleware": [Middleware(BodyLimit)]},
@@ -226,8 +229,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             launch(blocks, **where)
         else:
             gpu = lender()
-            hand = hold(catalog, Settings.from_flags(flags), gpu)
-            blocks = compose(runtime, hand, library=library)
+            settings = Settings.from_flags(flags)
+            hand = hold(catalog, settings, gpu)
+            blocks = compose(runtime, hand, library=library, max_runs=settings.max_runs)
             if gpu:
                 hand.load_now(hand.started)
             launch(blocks, **where)
