@@ -51,6 +51,8 @@ DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_exper
 
 #: Runs of the endpoints /trace and /probe at once, both together.
 RUNS = 4
+#: Pages whose state is kept beside those that have a session: they are told what became of theirs.
+SPARE_PAGES = 100
 #: Values in one answer of /probe: the matrix of one head at 512 positions.
 MAX_VALUES = 2**18 + 2**14
 
@@ -175,8 +177,11 @@ def load_runtime(
     return Runtime(loaded, catalog, settings, place=place)
 
 
-def launch(blocks: gr.Blocks, **options: Any) -> None:
-    """Serve the page without waiting, with everything switched off that a public page does not want."""
+def launch(blocks: gr.Blocks, *, sessions: int = Settings.max_sessions, **options: Any) -> None:
+    """Serve the page without waiting, with everything switched off that a public page does not want.
+
+    `sessions` is how many there may be, over all models.
+    """
     blocks.queue(max_size=256, api_open=False)
     blocks.launch(
         theme=theme(),
@@ -186,7 +191,7 @@ def launch(blocks: gr.Blocks, **options: Any) -> None:
         enable_monitoring=False,
         footer_links=[],
         max_threads=lanes.threads(blocks),
-        state_session_capacity=200,
+        state_session_capacity=sessions + SPARE_PAGES,
         max_file_size=MAX_FILE_BYTES,
         app_kwargs={"middleware": [Middleware(BodyLimit)]},
         prevent_thread_lock=True,
@@ -209,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--lessons",
         type=Path,
         metavar="FOLDER",
-        default=os.environ.get("DECODESCOPE_LESSONS"),
+        default=os.environ.get("DECODESCOPE_LESSONS", "").strip() or None,
         help="lessons of your own beside the program's, as FOLDER/en/name.yaml (also DECODESCOPE_LESSONS)",
     )
     flags = parser.parse_args(arguments)
@@ -234,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             blocks = compose(runtime, hand, library=library, max_runs=settings.max_runs)
             if gpu:
                 hand.load_now(hand.started)
-            launch(blocks, **where)
+            launch(blocks, sessions=settings.max_sessions * len(hand.offered), **where)
             hand.begin(hand.started).ready.result()
             runtime.set_result(ManyRuntimes(hand))
     except (ModelError, Refused, ValueError, OSError) as error:
