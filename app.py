@@ -20,6 +20,7 @@ import gradio as gr
 from gradio.events import api
 from starlette.middleware import Middleware
 
+from components import lanes
 from components.body_limit import BodyLimit
 from components.clients import Clients, client_of
 from components.copy import DEFAULT, LANGUAGES
@@ -50,6 +51,8 @@ DEFAULT_EXPERIMENT = Path(__file__).resolve().parent / "assets" / "default_exper
 
 #: Runs of the endpoints /trace and /probe at once, both together.
 RUNS = 4
+#: Pages whose state is kept beside those that have a session: they are told what became of theirs.
+SPARE_PAGES = 100
 #: Values in one answer of /probe: the matrix of one head at 512 positions.
 MAX_VALUES = 2**18 + 2**14
 
@@ -60,10 +63,11 @@ def compose(
     *,
     record: Record | None = None,
     library: Library | None = None,
+    max_runs: int = Settings.max_runs,
 ) -> gr.Blocks:
     """The page and the endpoints over a runtime that may still be on its way.
 
-    Either `hand` holds the models, or there is none and a new page shows the record.
+    Either `hand` holds the models, or there is none and a new page shows the record. `max_runs` are those of a model.
     """
     if hand is None:
         assert record is not None
@@ -74,7 +78,7 @@ def compose(
         offered = [(hand.catalog.find(name).title, name) for name in hand.offered]
     desk = Desk(runtime, default, hand, record)
     desk.library = library or desk.library
-    page = Page(desk, default, offered[0][0], offered)
+    page = Page(desk, default, offered[0][0], offered, max_runs * len(offered))
     clients = Clients(RUNS - 1)  # one lane is left for everyone else
 
     def trace(experiment: dict[str, Any], request: gr.Request) -> dict[str, Any]:
@@ -173,8 +177,11 @@ def load_runtime(
     return Runtime(loaded, catalog, settings, place=place)
 
 
-def launch(blocks: gr.Blocks, **options: Any) -> None:
-    """Serve the page without waiting, with everything switched off that a public page does not want."""
+def launch(blocks: gr.Blocks, *, sessions: int = Settings.max_sessions, **options: Any) -> None:
+    """Serve the page without waiting, with everything switched off that a public page does not want.
+
+    `sessions` is how many there may be, over all models.
+    """
     blocks.queue(max_size=256, api_open=False)
     blocks.launch(
         theme=theme(),
@@ -183,7 +190,8 @@ def launch(blocks: gr.Blocks, **options: Any) -> None:
         run_history=False,
         enable_monitoring=False,
         footer_links=[],
-        state_session_capacity=200,
+        max_threads=lanes.threads(blocks),
+        state_session_capacity=sessions + SPARE_PAGES,
         max_file_size=MAX_FILE_BYTES,
         app_kwargs={"middleware": [Middleware(BodyLimit)]},
         prevent_thread_lock=True,
@@ -206,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--lessons",
         type=Path,
         metavar="FOLDER",
-        default=os.environ.get("DECODESCOPE_LESSONS"),
+        default=os.environ.get("DECODESCOPE_LESSONS", "").strip() or None,
         help="lessons of your own beside the program's, as FOLDER/en/name.yaml (also DECODESCOPE_LESSONS)",
     )
     flags = parser.parse_args(arguments)
@@ -226,11 +234,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             launch(blocks, **where)
         else:
             gpu = lender()
-            hand = hold(catalog, Settings.from_flags(flags), gpu)
-            blocks = compose(runtime, hand, library=library)
+            settings = Settings.from_flags(flags)
+            hand = hold(catalog, settings, gpu)
+            blocks = compose(runtime, hand, library=library, max_runs=settings.max_runs)
             if gpu:
                 hand.load_now(hand.started)
-            launch(blocks, **where)
+            launch(blocks, sessions=settings.max_sessions * len(hand.offered), **where)
             hand.begin(hand.started).ready.result()
             runtime.set_result(ManyRuntimes(hand))
     except (ModelError, Refused, ValueError, OSError) as error:

@@ -1,5 +1,6 @@
 """No client may have all the lanes: who asks for more runs at once than its share is refused at once, not queued."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,12 @@ class Clients:
 
 
 def client_of(request: gr.Request) -> str:
-    """Who asks: the address that a proxy in front of the app names, else that of the connection."""
-    named = str(request.headers.get("x-forwarded-for", "")).partition(",")[0].strip()
-    return named[:64] or (request.client.host if request.client else "")
+    """Who asks: the address of the connection.
+
+    On a Space that is the proxy's, which puts the client's address last in a header that anyone may begin.
+    """
+    if os.environ.get("SPACE_ID"):
+        named = ",".join(request.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
+        if named:
+            return named[:64]
+    return request.client.host if request.client else ""

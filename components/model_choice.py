@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from components import lanes
 from components.copy import words
 from components.settings_form import SettingsForm
 
 if TYPE_CHECKING:
     from components.intents import Intents
     from components.visit import Visit
-
-#: Pages that may wait for a model at once, in lanes of their own: running conversations are not kept from the server.
-LOADING_EVENTS = 4
 
 
 def build(title: str, offered: Sequence[tuple[str, str]]) -> gr.Dropdown | gr.Textbox:
@@ -41,7 +39,7 @@ def wire(
     if not isinstance(choice, gr.Dropdown):
         return
     feed, frame = shown
-    lanes: dict[str, Any] = {**options, "trigger_mode": "multiple"}
+    each: dict[str, Any] = {**options, "trigger_mode": "multiple"}
 
     def choose(visit: "Visit", model_id: Any, values: Sequence[Any]) -> Iterator[list[Any]]:
         """The choice comes from the browser, so it may be anything."""
@@ -54,10 +52,9 @@ def wire(
         choose,
         [visit, choice, settings.values],
         [choice, feed],
-        concurrency_limit=LOADING_EVENTS,
-        concurrency_id="load",
-        **lanes,
-    ).then(restore, visit, parts, concurrency_limit=None, **lanes)
+        **each,
+        **lanes.LOADING,
+    ).then(restore, visit, parts, concurrency_limit=None, **each)
 
 
 def follow(

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from components import language, model_choice, relabel
+from components import lanes, language, model_choice, relabel
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak
 from components.frame import ahead, frame, live
@@ -27,17 +27,19 @@ from engine.experiment import Experiment
 
 log = logging.getLogger(__name__)
 
-#: Events that may wait for the model at once, and pages that may open at once; the server has 40 threads in all.
-OPENING_EVENTS = 6
-HEAVY_EVENTS = 24
-
 
 class Page(Layout):
     """Wires every event of the layout; `blocks` is what is launched."""
 
     def __init__(
-        self, intents: Intents, default: Experiment, model_title: str, offered: Sequence[tuple[str, str]] = ()
+        self,
+        intents: Intents,
+        default: Experiment,
+        model_title: str,
+        offered: Sequence[tuple[str, str]] = (),
+        runs: int = lanes.RUNS,
     ) -> None:
+        """`runs` is how many the engine lets be under way at once, over all models."""
         self.intents = intents
         # Labels of the further languages are read off layouts that nobody serves.
         others = {}
@@ -48,7 +50,7 @@ class Page(Layout):
         super().__init__(default, model_title, offered)
         with self.blocks:
             self.labels = relabel.Labels(self.blocks, others)
-            self._wire()
+            self._wire(runs)
 
     def frame(self, visit: Visit, before: dict[str, Any] | None = None) -> dict[str, Any]:
         """The feed's value: everything in sight, anew; with `before`, the value before, only the newest token is.
@@ -88,16 +90,13 @@ class Page(Layout):
 
     # What a person does.
 
-    def _wire(self) -> None:
+    def _wire(self, runs: int) -> None:
         light: dict[str, Any] = {**self.quiet, "concurrency_limit": None}
-        # Heavy events wait for the model; together they stay under the server's threads, so that light ones never wait.
-        heavy = {**light, "concurrency_limit": HEAVY_EVENTS, "concurrency_id": "model"}
+        heavy, opening = {**light, **lanes.heavy(runs)}, {**light, **lanes.OPENING}
         filled = self.settings.values
         message = self.message.text
         asked = [self.visit, message, filled]
         told = [self.message.settled, self.feed]
-        # A page opens in lanes of its own: visitors who run for minutes keep nobody out.
-        opening = {**light, "concurrency_limit": OPENING_EVENTS, "concurrency_id": "open"}
         opened = self.blocks.load(
             self._open, self.header.language, [self.visit, self.feed], js=language.REMEMBERED, **opening
         )

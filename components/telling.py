@@ -10,10 +10,18 @@ from components.copy import speak, words
 from components.in_words import in_words
 from components.visit import Visit
 from engine.experiment import ExperimentError
-from engine.refusals import Refused, SessionGone
+from engine.refusals import ModelPutAway, Refused, SessionGaveWay, SessionGone, SessionIdle
 from engine.wording import Words
 
 log = logging.getLogger(__name__)
+
+#: The page's words for why a session is gone.
+GONE: dict[type[SessionGone], str] = {
+    SessionGone: "session_gone",
+    SessionIdle: "session_idle",
+    SessionGaveWay: "session_gave_way",
+    ModelPutAway: "model_put_away",
+}
 
 
 class Reopens(Protocol):
@@ -54,8 +62,8 @@ def telling(desk: Reopens, visit: Visit) -> Iterator[None]:
     speak(visit.language)
     try:
         yield
-    except SessionGone:
-        visit.notice = say_to(visit).text("session_gone")
+    except SessionGone as gone:
+        visit.notice = say_to(visit).text(GONE[type(gone)])
         try:
             desk.reopen(visit)
         except Refused as refused:  # no place is free, or the page has closed meanwhile

@@ -13,7 +13,7 @@ from engine.experiment import Experiment, parse_experiment
 from engine.facts import ModelFacts
 from engine.given_trace import is_trace
 from engine.models_at_hand import ModelsAtHand
-from engine.refusals import Refused, SessionGone
+from engine.refusals import ModelPutAway, Refused
 from engine.said import said
 from engine.tools.registry import TOOLS
 from engine.trace import Trace
@@ -40,10 +40,10 @@ class ManyRuntimes:
         return self.hand.catalog
 
     def at(self, session_id: str) -> "Runtime":
-        """The runtime of the session's model. Raises `SessionGone` where that model was put away."""
+        """The runtime of the session's model. Raises `ModelPutAway` where that model was put away."""
         runtime = self.hand.loaded(self._places.get(session_id, self.hand.started))
         if runtime is None:
-            raise SessionGone
+            raise ModelPutAway
         return runtime
 
     def facts_of(self, session_id: str) -> ModelFacts:

@@ -8,10 +8,22 @@ class Refused(Exception):
 
 
 class SessionGone(Refused):
-    """The id belongs to no session: it was never given out, was closed, or its session was idle for too long."""
+    """The id belongs to no session: it was never given out, was closed, or its session was put away."""
 
     def __init__(self) -> None:
         super().__init__(said("session_ended"))
+
+
+class SessionIdle(SessionGone):
+    """The session was not used for too long."""
+
+
+class SessionGaveWay(SessionGone):
+    """The session gave up its place for another: as many were open as may be."""
+
+
+class ModelPutAway(SessionGone):
+    """The session's model was unloaded to make room for another."""
 
 
 class Busy(Refused):

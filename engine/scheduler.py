@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine import freed_memory
 from engine.prefix_registry import PrefixRegistry
-from engine.refusals import Busy, SessionGone
+from engine.refusals import Busy
 from engine.runs import Run
 from engine.said import said
 from engine.sessions import Session, Sessions, Work
@@ -53,7 +53,7 @@ class Scheduler:
 
         def counted() -> T:
             if session.closed:  # since it was queued: its cache has gone back and must not come again
-                raise SessionGone
+                raise self._sessions.gone(session.id)
             with ExitStack() as after:
                 after.callback(self._count, session)
                 return item()
@@ -61,7 +61,7 @@ class Scheduler:
         try:
             return self._worker.submit(session, counted).result()
         except CancelledError:
-            raise SessionGone from None
+            raise self._sessions.gone(session.id) from None
 
     def change(self, session: Session, item: Callable[[], T]) -> T:
         """The result of `item`, run while no run of the session is under way. Raises `Busy` during one."""

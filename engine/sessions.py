@@ -3,17 +3,21 @@
 import secrets
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.branches import Branches
-from engine.refusals import Busy, NothingStarted, SessionGone
+from engine.refusals import Busy, NothingStarted, SessionGaveWay, SessionGone, SessionIdle
 from engine.runs import Run
 from engine.said import said
 
 if TYPE_CHECKING:
     from engine.conversation import Conversation
+
+#: Sessions that were put away of which the reason is remembered.
+REMEMBERED = 10_000
 
 
 class Work(Protocol):
@@ -66,6 +70,7 @@ class Sessions:
         self._cache_bytes = cache_bytes
         self._clock = clock
         self._sessions: dict[str, Session] = {}
+        self._put_away: OrderedDict[str, type[SessionGone]] = OrderedDict()  # id → why
         self._lock = threading.Lock()
 
     def open(self, session_id: str | None = None) -> tuple[Session, Session | None]:
@@ -83,9 +88,10 @@ class Sessions:
                 evicted = min((s for s in self._sessions.values() if not s.running), key=_used, default=None)
                 if evicted is None:
                     raise Busy(said("sessions_full", count=self._limit))
-                del self._sessions[evicted.id]
+                self._remove(evicted, SessionGaveWay)
             session = Session(session_id, self._clock())
             self._sessions[session.id] = session
+            self._put_away.pop(session.id, None)
             return session, evicted
 
     def get(self, session_id: str) -> Session:
@@ -93,13 +99,19 @@ class Sessions:
         with self._lock:
             session = self._sessions.get(session_id)
             if session is None:
-                raise SessionGone
+                raise self._put_away.get(session_id, SessionGone)
             session.used = self._clock()
             return session
+
+    def gone(self, session_id: str) -> SessionGone:
+        """Why the id belongs to no session any more."""
+        with self._lock:
+            return self._put_away.get(session_id, SessionGone)()
 
     def remove(self, session_id: str) -> Session | None:
         """Take the session out; None where there is none."""
         with self._lock:
+            self._put_away.pop(session_id, None)
             return self._sessions.pop(session_id, None)
 
     def remove_idle(self) -> list[Session]:
@@ -111,8 +123,15 @@ class Sessions:
                     session.used = now
             idle = [s for s in self._sessions.values() if now - s.used >= self._idle_seconds]
             for session in idle:
-                del self._sessions[session.id]
+                self._remove(session, SessionIdle)
             return idle
+
+    def _remove(self, session: Session, why: type[SessionGone]) -> None:
+        """Put a session away, and remember why; the lock is held."""
+        del self._sessions[session.id]
+        self._put_away[session.id] = why
+        while len(self._put_away) > REMEMBERED:
+            self._put_away.popitem(last=False)
 
     @property
     def running(self) -> int:

@@ -39,8 +39,8 @@ class Settings:
     offload: bool = _setting(False, "spread a model that the device cannot hold over GPUs, memory and disk; slower")
     max_new_tokens: int = _setting(2_048, "most new tokens that one answer may ask for")
     run_seconds: float = _setting(300.0, "a run is stopped after this many seconds")
-    max_runs: int = _setting(32, "runs that may be under way at once; more are refused, not queued")
-    max_sessions: int = _setting(200, "sessions kept; a new one takes the place of the least recently used")
+    max_runs: int = _setting(32, "runs of a model that may be under way at once; more are refused, not queued")
+    max_sessions: int = _setting(200, "sessions of a model; a new one takes the place of the least recently used")
     idle_seconds: float = _setting(900.0, "a session not used for this many seconds is given up")
     cache_bytes: int = _setting(1 << 30, "bytes of KV cache kept over all sessions of a model")
     prefix_cache: str = _setting(

@@ -13,6 +13,8 @@ from engine.catalog import ModelError, UnknownModelError, load_catalog
 from engine.settings import Settings
 from tests.engine.models import tiny
 
+LAUNCH = app.launch
+
 
 def test_whoever_waits_for_a_model_that_cannot_be_had_is_told(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     made: list[Future[Any]] = []
@@ -95,14 +97,40 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(app, "compose", lambda runtime, hand, **more: Blocks())
     monkeypatch.setattr(app, "launch", lambda blocks, **options: done.append("launch"))
+    monkeypatch.delenv("SPACES_ZERO_GPU", raising=False)
     monkeypatch.setattr(app, "load_runtime", lambda entry, catalog, settings, report, gpu=None: loaded(gpu))
     return done
 
 
-def test_the_page_is_served_before_the_model_is_loaded(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SPACES_ZERO_GPU", raising=False)
+def test_the_page_is_served_before_the_model_is_loaded(steps: list[str]) -> None:
     assert app.main([]) == 0
     assert steps == ["launch", "load None", "wait", "shut down"]
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_variable_names_no_folder_of_lessons(
+    steps: list[str], empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DECODESCOPE_LESSONS", empty)
+    assert app.main([]) == 0
+    assert steps[-1] == "shut down"
+
+
+def test_the_state_of_every_page_that_may_have_a_session_is_kept(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+    blocks = SimpleNamespace(
+        queue=lambda **options: None,
+        launch=given.update,
+        block_thread=lambda: None,
+        fns={},
+    )
+    monkeypatch.setattr(app, "compose", lambda runtime, hand, **more: blocks)
+    monkeypatch.setattr(app, "launch", LAUNCH)
+    assert app.main(["--max-sessions", "500", "--models", "gpt2"]) == 0
+    assert given["state_session_capacity"] > 2 * 500
+    assert steps == ["load None", "shut down"]
 
 
 def test_where_a_gpu_is_lent_the_model_is_there_when_the_page_is_launched(

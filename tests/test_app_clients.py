@@ -9,10 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.request import Request, urlopen
 
+import gradio as gr
 import pytest
+from starlette.requests import Request as HTTPRequest
 
 import app
-from components.clients import Clients
+from components.clients import Clients, client_of
 from engine.catalog import load_catalog
 from engine.experiment import parse_experiment
 from engine.refusals import Refused
@@ -81,6 +83,25 @@ def test_a_client_that_joins_51_times_keeps_no_other_client_waiting(served: tupl
     answers = [answer(address, event) for event in flood]
     assert sum("ran flood" in one for one in answers) == app.RUNS - 1
     assert sum("this address has 3 runs under way" in one for one in answers) == JOINS - app.RUNS + 1
+
+
+def asked(*forwarded: str, peer: str = "198.51.100.7") -> gr.Request:
+    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+    return gr.Request(HTTPRequest({"type": "http", "headers": headers, "client": (peer, 4000)}))
+
+
+def test_a_client_cannot_name_itself_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPACE_ID", raising=False)
+    assert client_of(asked("192.0.2.1")) == client_of(asked("192.0.2.2", "192.0.2.3")) == "198.51.100.7"
+
+
+@pytest.mark.parametrize("forged", [("192.0.2.1, 203.0.113.5",), ("192.0.2.2,,203.0.113.5",), ("a", "203.0.113.5")])
+def test_on_a_space_the_address_that_its_proxy_put_last_counts(
+    forged: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPACE_ID", "owner/name")
+    assert client_of(asked(*forged)) == "203.0.113.5"
+    assert client_of(asked()) == "198.51.100.7"
 
 
 def test_a_share_is_given_back_also_where_the_run_fails() -> None:

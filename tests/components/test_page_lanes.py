@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from statistics import median
 from typing import Any
 from urllib.request import Request, urlopen
@@ -11,26 +12,39 @@ from urllib.request import Request, urlopen
 import pytest
 
 import app
+from components import lanes
 from components.compose import form_values
 from components.desk import Desk
-from components.page import HEAVY_EVENTS, Page
+from components.page import Page
+from engine.catalog import load_catalog
+from engine.settings import Settings
 from tests.components.test_desk import desk
+from tests.patience import eventually
 
 __all__ = ["desk"]  # a fixture
 
 HEAVY_VISITORS = 45
+MOST_RUNS = Settings().max_runs
+HEAVY_EVENTS = lanes.heavy(MOST_RUNS)["concurrency_limit"]
 SECONDS = 0.2
 
 
 class Busy:
-    """In the place of a run: it lasts until it is let go."""
+    """In the place of a run: it lasts until it is let go, and is refused where all `places` are taken."""
 
     def __init__(self) -> None:
         self.let_go = threading.Event()
-        self.waiting = 0
+        self.waiting = self.refused = 0
+        self.places = HEAVY_VISITORS
+        self._lock = threading.Lock()
 
     def __call__(self, *_: object) -> Iterator[None]:
-        self.waiting += 1
+        with self._lock:
+            full = self.waiting >= self.places
+            self.refused += full
+            self.waiting += not full
+        if full:
+            return
         self.let_go.wait(60)
         yield
 
@@ -80,6 +94,31 @@ def light_events(page: Page, who: str) -> list[float]:
         times.append(time.monotonic() - begun)
         assert answer["success"]
     return times
+
+
+def test_a_run_beyond_the_most_is_refused_at_once_and_waits_in_no_queue(served: tuple[Page, Busy], desk: Desk) -> None:
+    page, busy = served
+    busy.places = MOST_RUNS
+    form = form_values(desk.default)
+    streams = [
+        join(page, "_run", f"run-{number}", [None, [form[name] for name in page.form]])
+        for number in range(HEAVY_VISITORS)
+    ]
+    eventually(lambda: busy.waiting + busy.refused == HEAVY_VISITORS)
+    assert (len(streams), busy.waiting) == (HEAVY_VISITORS, MOST_RUNS)
+
+
+@pytest.mark.parametrize("max_runs", [1, 200])
+def test_the_server_has_a_thread_for_every_lane_and_some_to_spare(
+    max_runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = app.compose(Future(), app.hold(load_catalog(), Settings()), max_runs=max_runs)
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(blocks, "launch", lambda **options: given.update(options))
+    app.launch(blocks)
+    limits = {fn.concurrency_id: fn.concurrency_limit for fn in blocks.fns.values()}
+    assert limits["model"] > max_runs
+    assert given["max_threads"] > limits["model"] + limits["open"] + limits["endpoints"]
 
 
 def test_45_heavy_visitors_keep_no_light_event_waiting(served: tuple[Page, Busy], desk: Desk) -> None:

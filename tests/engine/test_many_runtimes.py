@@ -13,7 +13,7 @@ from engine.loading.memory import needed_bytes
 from engine.loading.progress import Progress, Report
 from engine.many_runtimes import ManyRuntimes, model_of
 from engine.models_at_hand import ModelsAtHand
-from engine.refusals import Refused, SessionGone
+from engine.refusals import ModelPutAway, Refused, SessionGone
 from engine.runtime import Runtime
 from engine.settings import Settings
 from engine.trace_json import trace_to_json
@@ -161,7 +161,7 @@ def test_the_least_recently_used_goes_where_memory_is_short_and_the_first_stays(
     many.start(session, experiment("second"))
     assert many.hand.begin("third").runtime
     assert many.hand.at_hand == ("first", "third")
-    with pytest.raises(SessionGone):
+    with pytest.raises(ModelPutAway):
         many.trace(session)
     assert many.facts_of(session).model_id == "second"
     assert many.open(session) == session

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.refusals import Busy, NothingStarted, SessionGone
+from engine.refusals import Busy, NothingStarted, SessionGaveWay, SessionGone, SessionIdle
 from engine.sessions import Session, Sessions
 
 RUNNING = SimpleNamespace(ended=False)
@@ -64,6 +64,33 @@ def test_a_full_house_gives_the_place_of_the_least_recently_used_that_is_not_run
     assert registry.get(running.id) is running
     with pytest.raises(SessionGone):
         registry.get(newer.id)
+
+
+def why_gone(registry, session_id):
+    with pytest.raises(SessionGone) as gone:
+        registry.get(session_id)
+    assert type(registry.gone(session_id)) is gone.type
+    return gone.type
+
+
+def test_why_a_session_was_put_away_is_remembered_until_its_id_is_opened_anew_or_closed(clock, monkeypatch):
+    registry = sessions(clock, limit=2, idle_seconds=60)
+    pushed, idle = open_at(registry, clock, 0), open_at(registry, clock, 1)
+    newer = open_at(registry, clock, 2)
+    clock.now = 61
+    registry.remove_idle()
+    assert [why_gone(registry, session.id) for session in (pushed, idle)] == [SessionGaveWay, SessionIdle]
+    registry.open(pushed.id)
+    assert registry.get(pushed.id).id == pushed.id
+    for session in (pushed, idle):
+        registry.remove(session.id)
+        assert why_gone(registry, session.id) is SessionGone
+    monkeypatch.setattr("engine.sessions.REMEMBERED", 1)
+    clock.now = 200
+    registry.open("later")
+    clock.now = 300
+    registry.remove_idle()
+    assert (why_gone(registry, newer.id), why_gone(registry, "later")) == (SessionGone, SessionIdle)
 
 
 def test_a_house_full_of_runs_refuses_with_the_number(clock):
