@@ -145,7 +145,9 @@ def test_a_box_shows_at_which_edges_there_is_more(site, browser_page: OpenPage):
     for name, box in boxes.items():
         page.evaluate(scroll, [f"#{name} {box}", 0, 0])
         eventually(lambda name=name: page.evaluate(edges, name)[:2] == [0, 1])
-        page.evaluate(scroll, [f"#{name} {box}", 60, 0])
+        # A wide font leaves more beyond the edge than a narrow one.
+        more: int = page.eval_on_selector(f"#{name} {box}", "box => box.scrollWidth - box.clientWidth")
+        page.evaluate(scroll, [f"#{name} {box}", more / 2, 0])
         eventually(lambda name=name: page.evaluate(edges, name)[:2] == [1, 1])
         page.evaluate(scroll, [f"#{name} {box}", 9999, 0])
         eventually(lambda name=name: page.evaluate(edges, name)[:2] == [1, 0])
