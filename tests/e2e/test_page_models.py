@@ -81,7 +81,7 @@ def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(
     visitor.open("model")
     assert [row[0] for row in visitor.rows("model-memory")] == ["float32", "bfloat16", "4bit"]
     # Memory runs short elsewhere: the model goes, and the visit begins again on the first one.
-    assert hand._put_one_away()
+    assert hand._put_one_away(0)
     visitor.press("step")
     eventually(lambda: "put away" in page.inner_text("#notice"), "the notice of the model that went")
     eventually(lambda: model.input_value() == "First", "the first model")
