@@ -107,7 +107,8 @@ class Page(Layout):
         language.wire(self.header.language, self.visit, self.feed, self.frame, **light)
         relabel.wire(self.feed, self.labels, self.names, self.header.language, **light)
         self.blocks.unload(self._close)
-        for button, intent in ((self.step, self.intents.step), (self.new, self.intents.new)):
+        do = self.intents
+        for button, intent in ((self.step, do.step), (self.new, do.new), (self.save_edit, do.save_edit)):
             made = self.settings.pressed(button.click).then(self._with_form(intent), asked, told, **heavy)
             self._follow_model(self.message.settle(made))
         begun = self.settings.pressed(functools.partial(gr.on, [self.run.click, message.submit])).then(
@@ -119,10 +120,6 @@ class Page(Layout):
         given_back = ended.then(self._give_back, self.visit, self.message.settled, **light, **each)
         self._follow_model(self.message.settle(given_back))
         self.edit.click(self._edit, self.visit, [message, self.feed], **light)
-        saved = self.settings.pressed(self.save_edit.click).then(
-            self._with_form(self.intents.save_edit), asked, told, **heavy
-        )
-        self.message.settle(saved)
         for button, *fields in self.panels.grids:
             self.settings.pressed(button.click).then(self._grid, [self.visit, *fields, filled], self.feed, **heavy)
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
@@ -205,12 +202,16 @@ class Page(Layout):
         if not visit.session_id:  # the page is not open yet, or was left alone: the message would be lost
             return [{}, gr.skip()]
         if visit.running or visit.typed:
-            visit.notice = say_to(visit).text("answer_first")
+            visit.notice, visit.turned_away = say_to(visit).text("answer_first"), visit.turned_away + 1
             return [{}, self.frame(visit)]
         visit.typed = message
         return [sent(message), gr.skip()]
 
     def _run(self, visit: Visit, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        if visit.turned_away and not visit.typed:  # what it was refused for may have ended by now
+            visit.turned_away -= 1
+            yield self.frame(visit)
+            return
         form = self.settings.read(values)
         message, visit.typed = visit.typed, ""
         if visit.running:  # Enter was pressed during a run

@@ -22,6 +22,7 @@ class Visit:
     typed: str = ""  # a message on its way from its field into a run
     returned: str = ""  # a message on its way into its field: one that was refused, or that is to be edited
     running: bool = False  # a run is under way
+    turned_away: int = 0  # presses of Run that were refused, and whose run comes all the same
     probed: dict[Any, Any] = field(default_factory=dict)  # what probes found about the run as it stands
     notice: str = ""  # the last problem, in words a person can act on
     said: str = ""  # what was done, where that cannot be seen

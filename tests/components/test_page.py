@@ -86,6 +86,22 @@ def test_a_refused_message_comes_back_though_run_was_pressed_twice(
     assert page._give_back(visit) == back("the dog")
 
 
+def test_a_press_that_was_refused_begins_no_run_once_the_other_has_ended(page: Page, desk: Desk, visit: Visit) -> None:
+    frames = begin(page, desk, visit, "the dog")
+    next(frames)
+    assert page._take(visit, "")[0] == {}
+    desk.stop(visit)
+    for _ in frames:
+        pass
+    made = ids(desk, visit)
+    values = [form(desk)[name] for name in page.form]
+    assert list(page._run(visit, values))
+    assert ids(desk, visit) == made
+    following = begin(page, desk, visit, "")
+    next(following)
+    assert visit.running
+
+
 def test_a_second_message_waits_in_its_field(page: Page, desk: Desk, visit: Visit) -> None:
     assert page._take(visit, "the dog")[0] == sent("the dog")
     settled, shown = page._take(visit, "another")
