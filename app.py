@@ -78,7 +78,7 @@ def compose(
         offered = [(hand.catalog.find(name).title, name) for name in hand.offered]
     desk = Desk(runtime, default, hand, record)
     desk.library = library or desk.library
-    page = Page(desk, default, offered[0][0], offered, max_runs * len(offered))
+    page = Page(desk, default, offered[0][0], offered, runs=max_runs * len(offered))
     clients = Clients(RUNS - 1)  # one lane is left for everyone else
 
     def trace(experiment: dict[str, Any], request: gr.Request) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def opened(context: int) -> dict[str, object]:
     runtime = Runtime(loaded, load_catalog(), Settings(device="cpu", dtype="float32"))
     future.set_result(runtime)
     desk = Desk(future, experiment)
-    page = Page(desk, experiment, loaded.facts.title)
+    page = Page(desk, experiment, loaded.facts.title, runs=Settings.max_runs)
     visit = desk.open("")
     for _ in range(2):
         runtime.step(visit.session_id)

@@ -4,8 +4,6 @@ from typing import Any
 
 import gradio as gr
 
-#: Runs of the engine at once, where nobody says how many.
-RUNS = 32
 #: Events that may wait for the model at once beside all the runs: one step, a look inside, a run that is refused.
 BESIDE_RUNS = 8
 #: Pages that may open at once, in lanes of their own: visitors who run for minutes keep nobody out.

@@ -37,7 +37,8 @@ class Page(Layout):
         default: Experiment,
         model_title: str,
         offered: Sequence[tuple[str, str]] = (),
-        runs: int = lanes.RUNS,
+        *,
+        runs: int,
     ) -> None:
         """`runs` is how many the engine lets be under way at once, over all models."""
         self.intents = intents
@@ -195,10 +196,7 @@ class Page(Layout):
         return handle
 
     def _take(self, visit: Visit, message: str) -> list[Any]:
-        """The typed message leaves its field before the run, which may last.
-
-        It stays there while a run goes on or waits for its turn: the browser drops a second one.
-        """
+        """The typed message leaves its field before the run, which may last; none does while one goes on or waits."""
         if not visit.session_id:  # the page is not open yet, or was left alone: the message would be lost
             return [{}, gr.skip()]
         if visit.running or visit.typed:
@@ -214,7 +212,7 @@ class Page(Layout):
             return
         form = self.settings.read(values)
         message, visit.typed = visit.typed, ""
-        if visit.running:  # Enter was pressed during a run
+        if visit.running:  # two presses were taken before either had begun
             visit.notice, visit.returned = say_to(visit).text("answer_first"), message or visit.returned
             yield self.frame(visit)
             return

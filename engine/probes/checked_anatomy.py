@@ -85,7 +85,8 @@ def _unlike(
         difference, ours, model = (difference - step).clamp(min=0), ours - before, model - before
     exact = dtype == torch.float32 and not getattr(parts.model, "is_quantized", False)
     allowed = EXACT if exact else ROUNDED
-    found, larger = difference.norm(dim=-1), torch.maximum(ours.norm(dim=-1), model.norm(dim=-1))
-    if not bool((found <= allowed * larger).all()):  # a NaN is not within bounds either
-        share = float((found / larger).nan_to_num().max())  # at most 2; a row of zeros in both is 0
+    found, whole = difference.norm(dim=-1), model.norm(dim=-1)
+    if not bool((found <= allowed * whole).all()):  # a NaN is not within bounds either
+        larger = torch.maximum(ours.norm(dim=-1), whole)  # the model itself may have added nothing
+        share = float((found / larger).nan_to_num().max())
         yield said("anatomy_unlike", model=type(parts.model).__name__, what=what, difference=share, allowed=allowed)

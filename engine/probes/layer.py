@@ -2,7 +2,6 @@
 
 import torch
 
-from engine.anatomy import AnatomyError
 from engine.answers.layer import LayerAt
 from engine.attention import capturing
 from engine.conversation import Conversation
@@ -12,7 +11,6 @@ from engine.probes.inside import context_of
 from engine.probes.layer_work import work
 from engine.probes.recompute import mask_length, newest_alone
 from engine.probes.watched import Seen, watching
-from engine.said import said
 from engine.stages.forward import forward
 from engine.trace import Floats
 
@@ -73,8 +71,6 @@ def _watch(conversation: Conversation, turn: int, ids: tuple[int, ...], layer: i
     once = newest_alone(conversation, turn, ids)
     with capturing([layer]) as attended, watching(block.module.modules()) as calls:
         forwarded = forward(loaded.model, once.inputs, once.cache, states=True)
-    if layer not in attended:
-        raise AnatomyError(said("no_attention_seen", layer=layer, model=type(loaded.model).__name__))
     facts = loaded.facts
     window = facts.sliding_window if facts.layer_kinds[layer] == "sliding" else None
     told = int(once.inputs.position_ids[0, -1])

@@ -7,6 +7,7 @@ from typing import Any
 from components.desk import Desk
 from components.page import Page
 from engine.experiment import Experiment
+from engine.settings import Settings
 
 
 class Behind:
@@ -21,7 +22,7 @@ class Behind:
 @functools.cache
 def _wired(default: str) -> Page:
     intents: Any = Behind()
-    return Page(intents, Experiment.model_validate_json(default), "Tiny")
+    return Page(intents, Experiment.model_validate_json(default), "Tiny", runs=Settings.max_runs)
 
 
 def page_over(desk: Desk) -> Page:

@@ -19,6 +19,7 @@ from components.relabel import Labels
 from components.telling import telling
 from components.visit import Visit
 from engine.refusals import SessionGone
+from engine.settings import Settings
 from tests.components.languages import OTHER, english, marked, texts, unmarked
 from tests.components.pages import page_over
 from tests.components.test_desk import desk, form
@@ -201,7 +202,7 @@ def test_what_is_marked_is_told_from_what_is_not() -> None:
 def test_every_text_in_sight_is_in_the_visit_s_language(desk: Desk, tmp_path: Path) -> None:
     """All panels, with all that can be asked of them, over two turns: no text of the English copy stands unmarked."""
     with marked(tmp_path):
-        page = Page(desk, desk.default, "Tiny")
+        page = Page(desk, desk.default, "Tiny", runs=Settings.max_runs)
         visit = desk.open("visitor", OTHER)
         for message in ("", "the dog"):
             for _ in desk.run(visit, message, form(desk)):

@@ -53,7 +53,7 @@ class Busy:
 def served(desk: Desk, monkeypatch) -> Iterator[tuple[Page, Busy]]:
     busy = Busy()
     monkeypatch.setattr(desk, "run", busy)
-    page = Page(desk, desk.default, "Tiny")
+    page = Page(desk, desk.default, "Tiny", runs=MOST_RUNS)
     app.launch(page.blocks, quiet=True)
     yield page, busy
     busy.let_go.set()

@@ -62,7 +62,7 @@ def small_app(llama: LoadedModel):
     )
     ready: Future[Runtime] = Future()
     ready.set_result(runtime)
-    page = Page(Desk(ready, default), default, llama.facts.title)
+    page = Page(Desk(ready, default), default, llama.facts.title, runs=Settings.max_runs)
     launch(page.blocks, quiet=True)
     yield page.blocks.local_url, runtime
     page.blocks.close()
