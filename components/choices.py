@@ -20,6 +20,17 @@ LONGEST_QUERY = 200
 MAP_POSITIONS = 32
 
 
+def as_dict(sent: Any) -> dict[str, Any]:
+    """What a widget sent with its event. It comes from the browser, so it may be anything."""
+    return sent if isinstance(sent, dict) else {}
+
+
+def order(sent: Mapping[str, Any]) -> int:
+    """The page's number of the choice that was sent, later ones higher; 0 where it has none."""
+    number = sent.get("order")
+    return number if type(number) is int else 0
+
+
 def positions(view: View) -> int:
     """How many positions the timeline shows."""
     return (len(view.rendered.token_ids) if view.rendered else 0) + len(view.steps)

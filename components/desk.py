@@ -90,12 +90,11 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         except SessionGone:
             trace, branches = None, ()
         facts = self.runtime.facts_of(visit.session_id)
-        visit.cursor = visit.cursor.within(facts)
         land(visit, trace)
         return View(
             facts=facts,
             trace=trace,
-            cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0) if trace else 0),
+            cursor=replace(visit.cursor.within(facts), turn=max(trace.turns - 1, 0) if trace else 0),
             probe=partial(self._probe, visit),
             catalog=self.runtime.catalog.models,
             results=visit.results,
@@ -106,7 +105,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
     @taken
     def step(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
         if self.walks(visit, message, form):
-            visit.cursor = replace(visit.cursor, position=None)
+            visit.look_at(position=None)
             visit.playing.go(1)
             return
         self._go_on(visit, message, form)
@@ -116,7 +115,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         """Go on to the end of the turn; yields after each token."""
         with telling(self, visit):
             if self.walks(visit, message, form):
-                visit.cursor = replace(visit.cursor, position=None)
+                visit.look_at(position=None)
                 yield from self.walk(visit, visit.playing)
                 return
             self._go_on(visit, message, form)
@@ -147,7 +146,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         self._start(visit, self._experiment(visit, form, [{"role": "user", "content": text}]))
 
     @told
-    def select(self, visit: Visit, key: dict[str, Any]) -> None:
+    def select(self, visit: Visit, key: dict[str, Any], order: int = 0) -> None:
         """A click in any widget: a position moves the cursor, a token is taken instead at the selected step."""
         token_id = key.get("token_id")
         if type(token_id) is int or type(key.get("cell")) is int:
@@ -163,7 +162,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         if type(key.get("cell")) is int:
             self.choose_cell(visit, key["cell"])
             return
-        visit.cursor = replace(visit.cursor, **chosen(self.view(visit), key))
+        visit.choose(chosen(self.view(visit), key), order)
 
     @told
     def move(self, visit: Visit, by: int) -> None:
@@ -171,9 +170,9 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         last = positions(self.view(visit)) - 1
         here = last if visit.cursor.position is None else visit.cursor.position
         if here + by <= last:
-            visit.cursor = replace(visit.cursor, position=max(here + by, 0))
+            visit.look_at(position=max(here + by, 0))
             return
-        visit.cursor = replace(visit.cursor, position=None)
+        visit.look_at(position=None)
         if visit.playing:
             visit.playing.go(1)
             return
@@ -183,7 +182,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
 
     @told
     def look_up(self, visit: Visit, text: str, field: str = "query") -> None:
-        visit.cursor = replace(visit.cursor, **dict[str, Any]({field: text[:LONGEST_QUERY]}))
+        visit.look_at(**{field: text[:LONGEST_QUERY]})
 
     @told
     def ask(self, visit: Visit, probe: str) -> None:
@@ -191,7 +190,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         results = visit.results  # a run that begins meanwhile has others
         if probe == "without_template":
             live_only(visit)
-            asked = self.runtime.parse(as_raw_prompt(self._trace(visit), visit.cursor.turn))
+            asked = self.runtime.parse(as_raw_prompt(self._trace(visit), self.view(visit).cursor.turn))
             results[probe] = self.runtime.complete(asked)
             return
         if probe == "policies":
@@ -265,7 +264,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
 
     def _forget(self, visit: Visit) -> None:
         """The run changed: the cursor follows the newest token again, and results of the old run go."""
-        visit.cursor = replace(visit.cursor, position=None)
+        visit.look_at(position=None)
         visit.results, visit.probed = {}, {}
 
     def _go_on(self, visit: Visit, message: str, form: dict[str, Any]) -> None:
@@ -273,7 +272,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         if visit.playing:
             self.leave(visit, message, form)
             return
-        visit.cursor = replace(visit.cursor, position=None)
+        visit.look_at(position=None)
         found = self.next_run(visit, message, form)
         if found.anew:
             self._start(visit, found.experiment, branch=True)

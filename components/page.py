@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 
 from components import lanes, language, model_choice, relabel
+from components.choices import as_dict, order
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak
 from components.frame import ahead, frame, live
@@ -266,10 +267,11 @@ class Page(Layout):
         return back(refused)
 
     def _choose_station(self, visit: Visit, event: gr.EventData) -> list[Any]:
-        visit.choices = mine = visit.choices + 1
-        station = _sent(event).get("id")
+        data = as_dict(event._data)
+        station = data.get("id")
         if isinstance(station, str) and station in self.owner:
-            visit.station = station
+            visit.choose({"station": station}, order(data))
+        mine = visit.choices
         tab, frame = self._panel(visit)
         return [tab, frame if visit.choices == mine else gr.skip()]
 
@@ -279,11 +281,11 @@ class Page(Layout):
         return [gr.Tabs(selected=self.owner[visit.station].STATION), frame]
 
     def _select(self, visit: Visit, event: gr.EventData) -> Any:
-        visit.choices = mine = visit.choices + 1
-        data = _sent(event)
+        data = as_dict(event._data)
         key = data.get("key") or data
         if isinstance(key, dict):
-            self.intents.select(visit, key)
+            self.intents.select(visit, key, order(data))
+        mine = visit.choices
         frame = self.frame(visit)
         changed = isinstance(key, dict) and not {"token_id", "cell"}.isdisjoint(key)  # the run, which must be seen
         return frame if changed or visit.choices == mine else gr.skip()
@@ -291,8 +293,3 @@ class Page(Layout):
     def _look_up(self, visit: Visit, text: str, *, field: str) -> dict[str, Any]:
         self.intents.look_up(visit, text, field)
         return self.frame(visit)
-
-
-def _sent(event: gr.EventData) -> dict[str, Any]:
-    """What a widget sent with its event. It comes from the browser, so it may be anything."""
-    return event._data if isinstance(event._data, dict) else {}

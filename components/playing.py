@@ -62,7 +62,7 @@ class Player(DeskPart):
         visit.playing = Playing(playback, playback.steps if made is None else max(0, min(made, playback.steps)))
         visit.leave_grid()
         visit.editing, visit.notice, visit.refill = None, "", True
-        visit.cursor = replace(visit.cursor, layer=0, head=0, branch=None)
+        visit.look_at(layer=0, head=0, branch=None)
         visit.looked = {}
         self._forget(visit)
 
@@ -98,11 +98,10 @@ class Player(DeskPart):
     def played(self, visit: Visit, playing: Playing) -> View:
         """What the page may show of a record."""
         playback, trace = playing.playback, playing.trace
-        visit.cursor = visit.cursor.within(playback.facts)
         return View(
             facts=playback.facts,
             trace=trace,
-            cursor=replace(visit.cursor, turn=max(trace.turns - 1, 0)),
+            cursor=replace(visit.cursor.within(playback.facts), turn=max(trace.turns - 1, 0)),
             probe=partial(self._probe, visit),
             catalog=self.runtime.catalog.models,
             results=visit.results,

@@ -95,7 +95,7 @@ def _moment(trace: Trace) -> Event | None:
 def _questions(visit: Visit, trace: Trace, steps: str) -> tuple[Question, ...]:
     """What was looked at, then what belongs to the named steps; each once."""
     found = {key: (looked.probe, looked.arguments) for key, (_, looked) in list(visit.looked.items())}
-    cursor, text = visit.cursor, steps.strip().lower()
+    cursor, text = visit.cursor.within(trace.facts), steps.strip().lower()
     try:
         chosen = None if text == "all" else steps_named(text)
     except ValueError:

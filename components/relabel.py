@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 from gradio.blocks import Block
 
+from components.choices import as_dict
 from components.copy import DEFAULT, LANGUAGES
 from components.widgets import host
 
@@ -60,7 +61,7 @@ def wire(feed: gr.HTML, labels: Labels, names: gr.HTML, switch: gr.Radio, **opti
     """The feed asks for the labels of the language that it carries, where the page shows those of another."""
 
     def relabel(event: gr.EventData) -> list[Any]:
-        asked = event._data.get("language") if isinstance(event._data, dict) else None
+        asked = as_dict(event._data).get("language")
         language = asked if isinstance(asked, str) and asked in LANGUAGES else DEFAULT
         return [*labels.updates(language), language]
 

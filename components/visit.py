@@ -1,6 +1,8 @@
 """What one visitor's page remembers between events, besides the run that the engine keeps for it."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 from components.copy import DEFAULT
@@ -8,6 +10,9 @@ from components.lesson_player.library import Reading
 from components.panel import Cursor
 from engine.experiment import Experiment
 from engine.link import Link
+
+#: One for all visitors: what it guards takes microseconds.
+_CHOOSING = Lock()
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Visit:
     refill: bool = False  # the form is to show the settings of the run
     reading: Reading | None = None  # where the visitor is in the lessons
     choices: int = 0  # made so far: what an older one would show is not shown once there is a newer
+    chosen: dict[str, int] = field(default_factory=dict)  # by name: the number of the choice that it is from
     playing: Any = None  # the record that is shown in the place of the run, with how far it is
     looked: dict[str, Any] = field(default_factory=dict)  # answers about this run, newest last
     keeping: bool = False  # a record is being made
@@ -40,6 +46,23 @@ class Visit:
     shared: str = ""  # the text of the newest link that was made
     loading: str = ""  # how far the model has come that was chosen, while it is being loaded
     wanted: str = ""  # the id of the model that was chosen last
+
+    def choose(self, found: Mapping[str, Any], order: int = 0) -> None:
+        """Takes over the station or fields of the cursor, each but where a later choice has set it.
+
+        Quick choices overtake one another on their way here; `order` is the page's number of this one.
+        """
+        with _CHOOSING:
+            newest = {name: value for name, value in found.items() if order >= self.chosen.get(name, 0)}
+            self.chosen |= dict.fromkeys(newest, order)
+            self.station = newest.pop("station", self.station)
+            self.cursor = replace(self.cursor, **newest)
+            self.choices += 1
+
+    def look_at(self, **fields: Any) -> None:
+        """Sets fields of the cursor; those chosen meanwhile stay."""
+        with _CHOOSING:
+            self.cursor = replace(self.cursor, **fields)
 
     def leave_grid(self) -> None:
         """Another conversation is in sight: the grid goes, and what is still computed of it comes to nobody."""

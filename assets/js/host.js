@@ -6,12 +6,14 @@ window.decodescope = (() => {
   const fed = new Map(); // by element id: the newest value from the feed, also for a widget that is not mounted yet
   const names = new Map(); // by element id: what the custom views are called, where that is not what they were built with
   const renamed = new Map(); // by element id: how a mounted widget is renamed
+  let choices = 0; // made so far: quick ones overtake one another on their way, and the server must know which is the last
   const states = { hidden: {}, disabled: {} }; // by element id: what the feed said last
 
   // Gradio calls this once a component is mounted. `send` brings a choice back to Python as the event "select".
   function mount(name, element, props, trigger, watch, options) {
     const root = element.firstElementChild || element;
-    const view = views[name](root, (data) => trigger("select", data), { ...options, label: names.get(options.id) ?? options.label });
+    const send = (data) => trigger("select", { ...data, order: (choices += 1) });
+    const view = views[name](root, send, { ...options, label: names.get(options.id) ?? options.label });
     renamed.set(options.id, view.rename);
     const show = (value) => {
       root.hidden = !(value && typeof value === "object");

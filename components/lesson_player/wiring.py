@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import gradio as gr
 
+from components.choices import as_dict
 from components.copy import words
 from components.visit import Visit
 
@@ -39,7 +40,7 @@ def wire(
         return show(visit)
 
     def pressed(visit: Visit, event: gr.EventData) -> list[Any]:
-        intents.teach(visit, event._data if isinstance(event._data, dict) else {})
+        intents.teach(visit, as_dict(event._data))
         return show(visit)
 
     opener.click(listed, visit, list(shown), **options)

@@ -1,6 +1,5 @@
 """The place of a link: where a visit looks, and how a visit gets there once it exists."""
 
-from dataclasses import replace
 from typing import Any
 
 from components.choices import chosen
@@ -31,7 +30,7 @@ def step_looked_at(view: View) -> dict[str, Any]:
 def look(view: View, visit: Visit, link: Link) -> None:
     """Layer, head, panel and language of the link, as far as this model and this page have them."""
     key = {name: getattr(link, name) for name in ("layer", "head", "figure", "operation")}
-    visit.cursor = replace(visit.cursor, **chosen(view, key))
+    visit.look_at(**chosen(view, key))
     if link.station is not None:
         visit.station = link.station
 
@@ -49,5 +48,5 @@ def land(visit: Visit, trace: Trace | None) -> None:
                 return
             position = steps[link.step].position
         if position is not None and rendered is not None and position < len(rendered.token_ids) + len(steps):
-            visit.cursor = replace(visit.cursor, position=position)
+            visit.look_at(position=position)
     visit.link = None

@@ -141,34 +141,6 @@ def test_what_is_typed_during_a_step_stays(page: Page, desk: Desk, visit: Visit)
     assert step(visit, "the dog", values)[0] == sent("the dog")
 
 
-def test_a_choice_that_changed_the_run_is_shown_though_another_came_after_it(
-    page: Page, desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.step(visit, "", form(desk))
-    select = desk.select
-
-    def overtaken(visit: Visit, key: dict[str, Any]) -> None:
-        select(visit, key)
-        visit.choices += 1
-
-    monkeypatch.setattr(desk, "select", overtaken)
-    assert page._select(visit, SimpleNamespace(_data={"layer": 1})) == gr.skip()
-    taken = page._select(visit, SimpleNamespace(_data={"token_id": 65}))
-    assert taken != gr.skip()
-    assert 65 in ids(desk, visit)
-
-
-@pytest.mark.parametrize(
-    "data", [None, [], "x", 5, {"id": []}, {"id": {}}, {"key": [1]}, {"key": "x"}, {"position": 1.5}]
-)
-def test_event_data_of_any_kind_chooses_nothing(page: Page, desk: Desk, visit: Visit, data: object) -> None:
-    event: Any = SimpleNamespace(_data=data)
-    before = visit.station, visit.cursor
-    page._choose_station(visit, event)
-    page._select(visit, event)
-    assert (visit.station, visit.cursor) == before
-
-
 def test_what_shows_progress_is_one_small_part(page: Page) -> None:
     """Gradio's page copies the value of whatever shows progress with each message of a run."""
     asked = [event for event in page.blocks.fns.values() if event.fn is not None]  # others stay in the browser

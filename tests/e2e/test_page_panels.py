@@ -1,6 +1,7 @@
 """Every panel opens at every place of a run, and the checks that a person can ask for give their results."""
 
 import pytest
+from playwright.sync_api import Route
 
 from tests.e2e.conftest import OpenApp
 from tests.e2e.visitor import Visitor
@@ -66,6 +67,20 @@ def test_of_quick_choices_the_last_one_counts(visit: OpenApp) -> None:
     for position in (3, 38, 12, 40):
         page.page.locator(f'#timeline .t[data-position="{position}"]').evaluate("node => node.click()")
     eventually(lambda: page.cursor == 40, "the last choice")
+
+
+def test_a_choice_that_is_late_on_its_way_does_not_undo_a_later_one(visit: OpenApp) -> None:
+    page = visit()
+    page.run()
+    late: list[Route] = []
+    page.page.route("**/queue/join*", lambda route: late.append(route) if not late else route.continue_())
+    for position in (3, 40):
+        page.page.locator(f'#timeline .t[data-position="{position}"]').evaluate("node => node.click()")
+    eventually(lambda: page.cursor == 40, "the last choice")
+    with page.page.expect_response("**/queue/join*"):
+        late[0].continue_()
+    page.open("draw")
+    assert page.cursor == 40
 
 
 def test_generate_gives_the_same_tokens(visit: OpenApp) -> None:
