@@ -92,4 +92,3 @@ def test_layer_and_head_are_of_this_model(desk: Desk, visit: Visit) -> None:
     visit.cursor = replace(visit.cursor, layer=99, head=98)
     cursor = desk.view(visit).cursor
     assert (cursor.layer, cursor.head) == (facts.layers - 1, facts.heads - 1)
-    assert (visit.cursor.layer, visit.cursor.head) == (cursor.layer, cursor.head)
