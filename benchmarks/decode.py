@@ -1,4 +1,8 @@
-"""Traced decoding beside `generate`, plain and with every output flag, and beside the floor that memory sets.
+"""Traced decoding beside `generate`, plain and with every output flag.
+
+Plain `generate` runs on the very model that the engine runs on, so that what is between them is the loop. Whoever sets
+every output flag has the library alone: a model with its own attention and products (see `engine.linear`). What the
+flags cost on the engine's products is reported beside it.
 
 Timed are decode steps only, from the first new token to the last: the prefill is left out on all sides, and what a
 step does beside the model weighs the most. The sides take turns in one process with the same prompt, settings, seed
@@ -9,6 +13,7 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -19,6 +24,7 @@ from benchmarks.figures import Figure
 from benchmarks.prompts import SETTINGS, experiment_of, prompt_of
 from engine.conversation import Conversation
 from engine.experiment import Experiment
+from engine.linear import Linear
 from engine.model import LoadedModel
 from engine.trace import Stepped
 
@@ -30,7 +36,7 @@ EVERY_OUTPUT = {
     "output_logits": True,
 }
 
-#: Bars by context length: over plain `generate`, and over `generate` with every output flag.
+#: Bars by context length: over plain `generate`, and over `generate` with every output flag on the library alone.
 BARS = {64: (0.95, 1.1), 512: (0.95, 1.3)}
 
 
@@ -92,6 +98,16 @@ def generated(model: Any, prompt_ids: torch.Tensor, experiment: Experiment, **ou
     return Decoded(tuple(ids), stamps.times[-1] - stamps.times[1])
 
 
+def library_model(model: Any, attention: str, *, own_products: bool = False) -> Any:
+    """The model on the same weights with an attention of the library, and with its products unless `own_products`."""
+    copied = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
+    copied.set_attn_implementation(attention)
+    for module in copied.modules():
+        if type(module) is Linear and not own_products:
+            module.__class__ = torch.nn.Linear  # type: ignore[assignment]
+    return copied
+
+
 def in_turn(rounds: int, **sides: Callable[[], float]) -> dict[str, float]:
     """The median of each side over `rounds` rounds in which the sides take turns, after one round that is not counted.
 
@@ -114,8 +130,13 @@ def measure(
     Raises:
         RuntimeError: plain `generate` drew other tokens than the engine, so that the two did not do the same work.
     """
-    eager = copy.deepcopy(loaded.model)  # a second model, because the switch below belongs to the whole model
-    eager.set_attn_implementation("eager")
+    plain, flags = loaded.model, EVERY_OUTPUT
+    sides = {
+        "generate": (plain, {}),
+        "generate, library alone": (library_model(plain, "sdpa"), {}),
+        "generate with all outputs, library alone": (library_model(plain, "eager"), flags),
+        "generate with all outputs": (library_model(plain, "eager", own_products=True), flags),
+    }
     figures = []
     for context in contexts:
         prompt = prompt_of(loaded.tokenizer, context)
@@ -123,26 +144,29 @@ def measure(
         ids = torch.tensor([loaded.tokenizer.encode(prompt, add_special_tokens=False)], device=loaded.device)
         if traced(loaded, experiment).ids != generated(loaded.model, ids, experiment).ids:
             raise RuntimeError("the engine and generate drew different tokens; there is nothing to compare")
-        seconds = in_turn(
-            rounds,
-            traced=lambda experiment=experiment: traced(loaded, experiment).step_seconds,  # type: ignore[misc]
-            plain=lambda experiment=experiment, ids=ids: generated(loaded.model, ids, experiment).step_seconds,  # type: ignore[misc]
-            full=lambda experiment=experiment, ids=ids: generated(eager, ids, experiment, **EVERY_OUTPUT).step_seconds,  # type: ignore[misc]
-        )
-        plain_bar, full_bar = BARS.get(context, (None, None))
-        for name, side, bar in (("generate", "plain", plain_bar), ("generate with all outputs", "full", full_bar)):
-            figures.append(
-                Figure(
-                    f"traced decode / {name}, context {context}",
-                    seconds[side] / seconds["traced"],
-                    "×",
-                    bar,
-                    "at least",
-                    f"{_rate(seconds['traced'])} / {_rate(seconds[side])} tokens/s",
-                )
+        runs = {
+            name: partial(_step_seconds, generated, model, ids, experiment, **outputs)
+            for name, (model, outputs) in sides.items()
+        }
+        seconds = in_turn(rounds, traced=partial(_step_seconds, traced, loaded, experiment), **runs)
+        bars = dict(zip(("generate", "generate with all outputs, library alone"), BARS.get(context, ()), strict=False))
+        figures += [
+            Figure(
+                f"traced decode / {name}, context {context}",
+                seconds[name] / seconds["traced"],
+                "×",
+                bars.get(name),
+                "at least",
+                f"{_rate(seconds['traced'])} / {_rate(seconds[name])} tokens/s",
             )
+            for name in sides
+        ]
     return figures
 
 
 def _rate(seconds: float) -> str:
     return f"{1 / seconds:.1f}"
+
+
+def _step_seconds(run: Callable[..., Decoded], *arguments: Any, **outputs: bool) -> float:
+    return run(*arguments, **outputs).step_seconds

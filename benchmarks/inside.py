@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from torch.nn.functional import linear
 
 from benchmarks.decode import in_turn
 from benchmarks.figures import Figure
@@ -71,10 +70,10 @@ def _step(conversation: Conversation, rounds: int) -> Figure:
 
 def _lens(conversation: Conversation, rounds: int) -> Figure:
     found = inside(conversation)
-    normed, weight = found.parts.final_norm(found.stream), found.parts.head.get_parameter("weight")
+    normed = found.parts.final_norm(found.stream)
     seconds = in_turn(
         3 * rounds,
-        product=timed(partial(linear, normed, weight)),
+        product=timed(partial(found.parts.head, normed)),
         lens=timed(partial(read_stream, conversation, 0, found)),
     )
     note = f"{_ms(seconds['lens'])} / {_ms(seconds['product'])} for {len(normed)} rows"
@@ -88,12 +87,11 @@ def _map(conversation: Conversation, rounds: int) -> list[Figure]:
     found = stretch(conversation, ids, count)
     rows = torch.cat([found.parts.final_norm(found.stream[:-1]), found.normed[None]]).flatten(0, 1)
     following = torch.tensor([*ids[len(ids) - count + 1 :], 0]).int().numpy()
-    weight = found.parts.head.get_parameter("weight")
     each = max(1, lens_map.PIECE // vocab)
 
     def products() -> None:
         for at in range(0, len(rows), each):
-            linear(rows[at : at + each], weight)
+            found.parts.head(rows[at : at + each])
 
     seconds = in_turn(
         rounds,

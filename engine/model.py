@@ -15,6 +15,7 @@ from engine import attention
 from engine.catalog import EmbeddedSource, Entry, FolderSource, HubSource, ModelError
 from engine.embedded import cache_root, embedded_folder
 from engine.facts import ModelFacts
+from engine.linear import choose_products
 from engine.loading.devices import pick_device, pick_dtype
 from engine.loading.fits import check_fits, check_spread
 from engine.loading.hub import hub_folder
@@ -45,6 +46,7 @@ class LoadedModel:
         sinks = any(name.endswith("sinks") for name, _ in model.named_parameters())
         if model._supports_attention_backend and not sinks:
             model.set_attn_implementation(attention.NAME)
+        choose_products(model)
         return cls(model, tokenizer, read_facts(model, tokenizer, model_id=model_id, title=title), model.device)
 
 

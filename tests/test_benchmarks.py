@@ -13,7 +13,7 @@ from engine.model import LoadedModel
 
 def test_decode_measures_both_kinds_of_generate(llama: LoadedModel) -> None:
     figures = decode.measure(llama, contexts=(16, 24), new_tokens=4, rounds=1)
-    assert len(figures) == 4
+    assert len(figures) == 8
     assert all(math.isfinite(figure.value) and figure.value > 0 for figure in figures)
 
 
