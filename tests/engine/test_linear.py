@@ -50,9 +50,9 @@ def wide(*, rows: int = 2_200, width: int = 2_048, **options: torch.dtype | torc
 def test_the_quicker_product_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     for quicker, kind in ((True, Linear), (False, nn.Linear)):
         monkeypatch.setattr(linear, "is_quicker", lambda _, quicker=quicker: quicker)
-        model = nn.Sequential(wide(), nn.ReLU(), nn.Linear(4, 4))
+        model = nn.Sequential(wide(), nn.ReLU(), nn.Linear(4, 4), nn.Linear(5, 4))
         choose_products(model)
-        assert [type(module) for module in model] == [kind, nn.ReLU, kind]
+        assert [type(module) for module in model] == [kind, nn.ReLU, kind, nn.Linear]
 
 
 def test_a_model_that_a_cache_holds_keeps_its_products(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,14 +120,18 @@ def test_the_loop_draws_what_generate_draws(family: str, monkeypatch: pytest.Mon
     assert found.equal
 
 
-def test_the_models_numbers_are_those_of_torchs_own_products(embedded: LoadedModel) -> None:
+def test_the_models_numbers_are_those_of_torchs_own_products(
+    embedded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = torch.tensor([embedded.tokenizer.encode("The capital of France is", add_special_tokens=False)])
     logits = []
-    for kind in (Linear, nn.Linear):
+    for quicker in (True, False):
         model = copy.deepcopy(embedded.model, {id(weight): weight for weight in embedded.model.parameters()})
         for module in model.modules():
             if isinstance(module, nn.Linear):
-                module.__class__ = kind  # type: ignore[assignment]
+                module.__class__ = nn.Linear
+        monkeypatch.setattr(linear, "is_quicker", lambda _, quicker=quicker: quicker)
+        choose_products(model)
         with torch.inference_mode():
             logits.append(model(ids, use_cache=False).logits)
     assert not torch.equal(*logits)
