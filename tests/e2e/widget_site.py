@@ -111,6 +111,7 @@ def served() -> Iterator[Site]:
 
     def listen(part: gr.HTML) -> None:
         def hear(event: gr.EventData) -> None:
+            assert event._data.pop("order") > 0  # the page's number of the choice
             chosen.append((str(part.elem_id), event._data))
 
         part.select(hear, None, None, **quiet)
