@@ -56,9 +56,8 @@ def is_quicker(weight: torch.Tensor) -> bool:
     own, other = partial(nn.functional.linear, row, weight), partial(onednn, row, weight)
     with torch.inference_mode():
         rounds = [(_seconds(own), _seconds(other)) for _ in range(1 + ROUNDS)]
-    least: list[float] = [min(taken) for taken in zip(*rounds[1:], strict=True)]
-    own_seconds, other_seconds = least
-    return own_seconds > GAIN * other_seconds
+    own_best, other_best = (min(taken) for taken in zip(*rounds[1:], strict=True))
+    return bool(own_best > GAIN * other_best)
 
 
 def _fits(layer: nn.Linear) -> bool:
