@@ -213,6 +213,12 @@ window.decodescope = (() => {
     return inner.bottom > outer.top && inner.top < outer.bottom && inner.right > outer.left && inner.left < outer.right;
   }
 
+  let pressing = false;
+  document.addEventListener("pointerdown", (event) => (pressing = event.button === 0), { capture: true, passive: true });
+  for (const end of ["pointerup", "pointercancel"]) {
+    document.addEventListener(end, () => (pressing = false), { capture: true, passive: true });
+  }
+
   // One of many marked as current. While it moves on to the newest item the box follows, unless a person scrolled away.
   function current(box) {
     let marked = null;
@@ -226,6 +232,7 @@ window.decodescope = (() => {
         node.setAttribute("aria-current", "true");
         const follows = () => !revealed || !revealed.isConnected || !newest || shows(box, revealed);
         measured(box, follows, (follow) => {
+          if (pressing) return; // a press must end on the item it began on; the box follows with the next item
           revealed = marked;
           if (follow && marked) reveal(box, marked);
         });

@@ -162,6 +162,7 @@ decodescope.pointer = (note) => {
     }
     return bottom;
   }
+  let following = false; // since the person has done nothing after the note came
   // Into sight under the note, where it is not there as a whole.
   const scroll = (part, always) =>
     measured(
@@ -174,14 +175,20 @@ decodescope.pointer = (note) => {
         return [seen, top - stuck - 14];
       },
       ([seen, by]) => {
-        if (always || !seen) window.scrollBy({ top: by, behavior: motion() });
+        if (always || (following && !seen)) window.scrollBy({ top: by, behavior: motion() });
       },
     );
   // Pictures above may still grow: looked at again a little later, unless the person has done something meanwhile.
+  // A press must end on what it began on, so a page that still glides stands where it is.
   let left = [];
-  const leave = () => left.splice(0).forEach(clearTimeout);
+  const leave = (event) => {
+    if (following && event?.type === "pointerdown") window.scrollTo({ top: window.scrollY, behavior: "instant" });
+    following = false;
+    left.splice(0).forEach(clearTimeout);
+  };
   for (const act of ["wheel", "pointerdown", "keydown"]) document.addEventListener(act, leave, { passive: true });
   const settle = (part) => {
+    following = true;
     scroll(part, false);
     left = [250, 800].map((after) => setTimeout(() => scroll(part, false), after));
   };

@@ -97,6 +97,43 @@ def test_keys_turn_the_notes_and_who_wanders_off_comes_back(replayed: str, brows
     page.wait_for_selector("#lesson .lesson", state="hidden")
 
 
+#: What the page does before its next picture waits, until it is released.
+HOLD = """() => {
+  window.frame = window.requestAnimationFrame.bind(window);
+  window.held = [];
+  window.requestAnimationFrame = (draw) => window.held.push(draw);
+}"""
+RELEASE = """() => new Promise((drawn) => {
+  window.requestAnimationFrame = window.frame;
+  for (const draw of window.held) frame(draw);
+  frame(() => frame(drawn));
+})"""
+
+
+@pytest.mark.parametrize("pressed", [True, False])
+def test_the_page_never_moves_under_a_button_that_is_pressed(
+    replayed: str, browser_page: OpenPage, pressed: bool
+) -> None:
+    """A click ends where it began: a page that scrolls to the part of a note in between would lose it."""
+    page = browser_page(replayed, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("layer", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    page.evaluate(HOLD)
+    student.press("next")
+    page.wait_for_selector(f"#{lesson.written.notes[1].part}-heading[data-pointed]")
+    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
+    button = page.locator("#lessons").bounding_box()
+    page.mouse.move(button["x"] + 10, button["y"] + 10)
+    if pressed:
+        page.mouse.down()
+    page.evaluate(RELEASE)
+    assert (page.evaluate("window.scrollY") == 0) is pressed
+    if pressed:
+        page.mouse.up()
+        page.wait_for_selector("#lesson .lesson-shelf", state="visible")
+
+
 def test_on_a_phone_the_note_stands_above_its_panel_and_the_conversation_below(
     replayed: str, browser_page: OpenPage
 ) -> None:

@@ -43,6 +43,20 @@ def test_a_strip_does_not_pull_back_who_scrolled_away(site, browser_page: OpenPa
     assert watched.page.locator("#timeline .strip-box").evaluate("box => box.scrollTop") == 0
 
 
+def test_a_strip_stands_still_while_one_of_its_tokens_is_pressed(site, browser_page: OpenPage):
+    watched = ready(browser_page(site[0]))
+    page = watched.page
+    tokens, top = page.locator("#timeline .t"), "document.querySelector('#timeline .strip-box').scrollTop"
+    tokens.last.hover()
+    page.mouse.down()
+    before = page.evaluate(top)
+    press(watched, "frames")
+    eventually(lambda: tokens.count() == 700 + STEPS)
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    assert page.evaluate(top) == before
+    page.mouse.up()
+
+
 def test_a_zoomed_chart_stays_zoomed(site, browser_page: OpenPage):
     watched = ready(browser_page(site[0]))
     page = watched.page
