@@ -52,13 +52,13 @@ FACTOR = 3
 
 
 def published() -> dict[str, tuple[list[float], list[float], int]]:
-    """By path: the typical and the largest differences, each with one and with two threads, and the same best."""
+    """By path: the typical and the largest differences by each library and number of threads, and the same best."""
     table: dict[str, tuple[list[float], list[float], int]] = {}
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 6 and re.fullmatch(r"[\d.]+", cells[1]):
-            one, two, one_most, two_most = (float(cell) / 1e6 for cell in cells[1:5])
-            table[cells[0]] = [one, two], [one_most, two_most], int(cells[5].replace(",", ""))
+        if len(cells) == 8 and re.fullmatch(r"[\d.]+", cells[1]):
+            figures = [float(cell) / 1e6 for cell in cells[1:7]]
+            table[cells[0]] = figures[:3], figures[3:], int(cells[7].replace(",", ""))
     return table
 
 
