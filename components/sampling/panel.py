@@ -27,11 +27,11 @@ CONTROLS = Controls(looks_up="query")
 def stations(view: View) -> list[Station]:
     say = words(STATION)
     step = view.nearest_step
-    names = ("logits", "processors", "draw")
+    parts = {"logits": "", "processors": "", "draw": "sampling-draw"}
     lines = [("–", "")] * 3 if step is None else [_logits_line(step), _processors_line(step), _draw_line(step)]
     return [
-        Station(name, say.text(f"station_{name}"), result, note)
-        for name, (result, note) in zip(names, lines, strict=True)
+        Station(name, say.text(f"station_{name}"), result, note, part=part)
+        for (name, part), (result, note) in zip(parts.items(), lines, strict=True)
     ]
 
 

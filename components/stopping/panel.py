@@ -24,7 +24,7 @@ def stations(view: View) -> list[Station]:
     say = words(STATION)
     return [
         Station("stop", say.text("station_stop"), *_stop_line(view)),
-        Station("text", say.text("station_text"), *_text_line(view)),
+        Station("text", say.text("station_text"), *_text_line(view), part="stopping-answer"),
     ]
 
 

@@ -13,13 +13,17 @@ Tone = Literal["", "dim", "ok", "warn", "accent"]
 
 @dataclass(frozen=True)
 class Station:
-    """One station. In the status line the tone `ok` shows ✓, `warn` shows ✗, and an empty id makes it plain text."""
+    """One station. In the status line the tone `ok` shows ✓, `warn` shows ✗, and an empty id makes it plain text.
+
+    `part` is the element of its panel that it leads to, where that is not the panel's beginning.
+    """
 
     id: str
     title: str
     result: str
     note: str = ""
     tone: Tone = ""
+    part: str = ""
 
 
 def build(elem_id: str, label: str, *, variant: Literal["rail", "status"] = "rail", live: bool = False) -> gr.HTML:
@@ -36,7 +40,7 @@ def value(
     """The stations in pipeline order; `active` is the id of the open one.
 
     `more` are named groups of further stations, in a slim second row that shows no notes.
-    Items: [id, title, result, note, tone].
+    Items: [id, title, result, note, tone, part].
     """
     return {
         "stations": _items(stations),
@@ -46,4 +50,4 @@ def value(
 
 
 def _items(stations: Sequence[Station]) -> list[str]:
-    return host.items([one.id, one.title, one.result, one.note, one.tone] for one in stations)
+    return host.items([one.id, one.title, one.result, one.note, one.tone, one.part] for one in stations)

@@ -25,14 +25,14 @@ def pixels(value: dict) -> np.ndarray:
 
 
 def test_rail_items():
-    value = host.read(rail.value([Station("draw", "Draw", '"!"', "u .794", "ok")], active="draw"))
-    assert value == {"stations": [["draw", "Draw", '"!"', "u .794", "ok"]], "more": [], "active": "draw"}
+    value = host.read(rail.value([Station("draw", "Draw", '"!"', "u .794", "ok", "race")], active="draw"))
+    assert value == {"stations": [["draw", "Draw", '"!"', "u .794", "ok", "race"]], "more": [], "active": "draw"}
 
 
 def test_rail_groups():
     value = host.read(rail.value([], more=[("inside", [Station("lens", "Lens", "31")]), ("chat", [])]))
     assert value["more"] == [
-        {"label": "inside", "stations": [["lens", "Lens", "31", "", ""]]},
+        {"label": "inside", "stations": [["lens", "Lens", "31", "", "", ""]]},
         {"label": "chat", "stations": []},
     ]
 
