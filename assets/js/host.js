@@ -214,6 +214,7 @@ window.decodescope = (() => {
   }
 
   let pressing = false;
+  const pressed = () => pressing;
   document.addEventListener("pointerdown", (event) => (pressing = event.button === 0), { capture: true, passive: true });
   for (const end of ["pointerup", "pointercancel"]) {
     document.addEventListener(end, () => (pressing = false), { capture: true, passive: true });
@@ -298,5 +299,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, edged, reveal, current, roving, narrow, motion, onTheme };
+  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, edged, reveal, pressed, current, roving, narrow, motion, onTheme };
 })();

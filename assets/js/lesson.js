@@ -1,6 +1,6 @@
 // The lesson strip: the list of lessons, or the note that is played, with its question and answer.
 decodescope.views.lesson = (root, send, options) => {
-  const { make, attribute, unpack, list, edged, scrolls, narrow } = decodescope;
+  const { make, attribute, unpack, list, edged, scrolls, pressed, narrow } = decodescope;
   const QUOTED = /(["“] [^\s"”]{1,20}["”])/; // a token that begins with a space: no line ends between it and its quotation mark
   const box = root.appendChild(make("section", "lesson"));
   attribute(box, "aria-label", options.label);
@@ -130,8 +130,8 @@ decodescope.views.lesson = (root, send, options) => {
         text.scrollTop = 0;
         // Who has scrolled down to read the note before finds the new one at the top.
         const column = document.getElementById("right");
-        if (narrow()) box.scrollIntoView({ block: "start" });
-        else if (!now.part && column.getBoundingClientRect().top < 0) column.scrollIntoView({ block: "start" });
+        const above = narrow() ? box : !now.part && column.getBoundingClientRect().top < 0 ? column : null;
+        if (!pressed()) above?.scrollIntoView({ block: "start" });
         pointer.to(now.part);
       }
       key = now.key;
@@ -142,7 +142,7 @@ decodescope.views.lesson = (root, send, options) => {
 // The part of the panel that a note speaks of is marked. Beside a note that stays in sight it is also brought into sight, once
 // the panel shows it; on a phone the note would be gone by that, so there a button does it.
 decodescope.pointer = (note) => {
-  const { measured, narrow, motion } = decodescope;
+  const { measured, pressed, narrow, motion } = decodescope;
   const PATIENCE = 60; // times 50 milliseconds: a panel that is opened for the first time is built first
   let wanted = "";
   let marked = [];
@@ -188,7 +188,6 @@ decodescope.pointer = (note) => {
   };
   for (const act of ["wheel", "pointerdown", "keydown"]) document.addEventListener(act, leave, { passive: true });
   const settle = (part) => {
-    following = true;
     scroll(part, false);
     left = [250, 800].map((after) => setTimeout(() => scroll(part, false), after));
   };
@@ -205,10 +204,11 @@ decodescope.pointer = (note) => {
       clearTimeout(timer);
       leave();
       if (!id) return;
+      following = !pressed();
       timer = setTimeout(() => {
         look(PATIENCE, (part) => {
           mark([heading(part.id) || part]);
-          if (!narrow()) settle(part);
+          if (following && !narrow()) settle(part);
         });
       }, 50);
     },

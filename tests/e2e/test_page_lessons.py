@@ -48,11 +48,16 @@ class Student:
     def paragraphs(self, part):
         return self.page.locator(f"#lesson .lesson-text > {part} p").all_inner_texts()
 
+    def reads(self, lesson, number):
+        """Wait until the note of that number is there, and give it."""
+        note = lesson.written.notes[number]
+        wanted = fill(note.look, LIBRARY.values(lesson)).split("\n\n")
+        eventually(lambda: self.paragraphs(".lesson-paragraphs") == wanted, f"{lesson.name}: note {number + 1}")
+        return note
+
     def awaits(self, lesson, number):
         """Wait until the note of that number is there with its panel, and nothing else."""
-        note, values = lesson.written.notes[number], LIBRARY.values(lesson)
-        wanted = fill(note.look, values).split("\n\n")
-        eventually(lambda: self.paragraphs(".lesson-paragraphs") == wanted, f"{lesson.name}: note {number + 1}")
+        note = self.reads(lesson, number)
         self.page.wait_for_selector(f'#rail .st[data-id="{station_of(note.panel)}"][aria-current]')
         body = self.page.locator(f"#{PANEL_OF[note.panel].STATION}-body")
         eventually(lambda: body.is_visible() and body.bounding_box()["height"] > 60, f"{lesson.name}: {note.panel}")
@@ -132,6 +137,58 @@ def test_the_page_never_moves_under_a_button_that_is_pressed(
     if pressed:
         page.mouse.up()
         page.wait_for_selector("#lesson .lesson-shelf", state="visible")
+
+
+DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+
+
+@pytest.mark.parametrize("act", ["press", "wheel"])
+def test_who_presses_or_scrolls_before_the_panel_is_there_is_left_alone(
+    replayed: str, browser_page: OpenPage, act: str
+) -> None:
+    page = browser_page(replayed, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("layer", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    part = lesson.written.notes[1].part
+    late = page.add_style_tag(content=f"#{part} {{ display: none !important; }}")
+    student.press("next")
+    student.reads(lesson, 1)
+    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
+    button = page.locator("#lessons").bounding_box()
+    page.mouse.move(button["x"] + 10, button["y"] + 10)
+    if act == "press":
+        page.mouse.down()
+    else:
+        page.mouse.wheel(0, -10)
+        page.evaluate(DRAWN)
+    late.evaluate("sheet => sheet.remove()")
+    page.wait_for_selector(f"#{part}-heading[data-pointed]")
+    page.evaluate(DRAWN)
+    assert page.evaluate("window.scrollY") == 0
+    if act == "press":
+        page.mouse.up()
+        page.wait_for_selector("#lesson .lesson-shelf", state="visible")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_note_that_comes_while_a_button_is_pressed_moves_nothing(
+    replayed: str, browser_page: OpenPage, width: int
+) -> None:
+    page = browser_page(replayed, width=width, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("layer", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
+    button = page.locator("#lessons").bounding_box()
+    page.mouse.move(button["x"] + 10, button["y"] + 10)
+    page.mouse.down()
+    page.keyboard.press("n")
+    page.wait_for_selector(f"#{lesson.written.notes[1].part}-heading[data-pointed]")
+    page.evaluate(DRAWN)
+    assert page.evaluate("window.scrollY") == 0
+    page.mouse.up()
+    page.wait_for_selector("#lesson .lesson-shelf", state="visible")
 
 
 def test_on_a_phone_the_note_stands_above_its_panel_and_the_conversation_below(
