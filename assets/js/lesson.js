@@ -78,12 +78,18 @@ decodescope.views.lesson = (root, send, options) => {
   shelfTitle.tabIndex = title.tabIndex = -1;
   // The keyboard and the screen reader go along from the header to the list, and from the list to the lesson.
   const follow = (node) => setTimeout(() => node.focus({ preventScroll: true }));
+  // What goes away or goes dead with its own press hands the focus on, which would fall to the beginning of the page.
+  const keep = (focused) => {
+    if (!box.contains(focused) || (focused.checkVisibility() && !focused.disabled)) return;
+    follow(box.hidden ? document.getElementById("lessons") : title);
+  };
   const pointer = decodescope.pointer(box);
   point.type = "button";
   point.addEventListener("click", () => pointer.show());
   let key = "";
   return {
     update(value) {
+      const focused = document.activeElement;
       if (value.list && shelf.hidden) follow(shelfTitle);
       if (value.note && !shelf.hidden && !value.list) follow(title);
       shelf.hidden = !value.list;
@@ -99,6 +105,7 @@ decodescope.views.lesson = (root, send, options) => {
       if (!value.note) {
         key = "";
         pointer.to("");
+        keep(focused);
         return;
       }
       const now = value.note;
@@ -135,6 +142,7 @@ decodescope.views.lesson = (root, send, options) => {
         pointer.to(now.part);
       }
       key = now.key;
+      keep(focused);
     },
   };
 };

@@ -102,6 +102,33 @@ def test_keys_turn_the_notes_and_who_wanders_off_comes_back(replayed: str, brows
     page.wait_for_selector("#lesson .lesson", state="hidden")
 
 
+def test_a_button_that_goes_away_hands_the_focus_on(replayed: str, browser_page: OpenPage) -> None:
+    page = browser_page(replayed, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("paris", "en")
+    title = f"document.activeElement.textContent === {lesson.written.title!r}"
+    opener = "document.activeElement.id === 'lessons'"
+
+    def press(part: str, action: str, wanted: str) -> None:
+        page.locator(f"#lesson .lesson-{part} [data-do={action}]").focus()
+        page.keyboard.press("Enter")
+        eventually(lambda: page.evaluate(wanted), f"the focus after {action}")
+
+    page.click("#lessons")
+    page.wait_for_selector("#lesson .lesson-shelf", state="visible")
+    press("shelf", "list", opener)
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    page.click('#rail .st[data-id="tokens"]')
+    press("note", "here", title)
+    student.awaits(lesson, 0)
+    press("note", "next", "document.activeElement.dataset.do === 'next'")
+    student.awaits(lesson, 1)
+    assert page.evaluate("document.activeElement.dataset.do") == "next"
+    press("note", "back", title)
+    student.awaits(lesson, 0)
+    press("note", "close", opener)
+
+
 #: What the page does before its next picture waits, until it is released.
 HOLD = """() => {
   window.frame = window.requestAnimationFrame.bind(window);
