@@ -3,7 +3,8 @@ decodescope.views.lesson = (root, send, options) => {
   const { make, attribute, unpack, list, edged, scrolls, pressed, narrow } = decodescope;
   const QUOTED = /(["“] [^\s"”]{1,20}["”])/; // a token that begins with a space: no line ends between it and its quotation mark
   const box = root.appendChild(make("section", "lesson"));
-  attribute(box, "aria-label", options.label);
+  const rename = (label) => attribute(box, "aria-label", label);
+  rename(options.label);
 
   const button = (action, name = "", id = "") => {
     const node = make("button", `lesson-button ${name}`.trim());
@@ -88,6 +89,7 @@ decodescope.views.lesson = (root, send, options) => {
   point.addEventListener("click", () => pointer.show());
   let key = "";
   return {
+    rename,
     update(value) {
       const focused = document.activeElement;
       if (value.list && shelf.hidden) follow(shelfTitle);
