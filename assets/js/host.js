@@ -168,6 +168,10 @@ window.decodescope = (() => {
   const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/g;
   const room = (text) => text.length + (text.match(WIDE) || []).length;
 
+  const scrollers = new WeakSet();
+  // Whether a key is for the box that has the focus, which it scrolls.
+  const scrolling = ({ target, key }) => scrollers.has(target) && /^(Arrow| |Home|End)/.test(key);
+
   // A box that has more than it shows is reached by Tab, so that the arrow keys scroll it; not where what is in it can be.
   // Without `label` it keeps the role and the name that it has.
   function scrolls(box, inside, reachable, label) {
@@ -181,6 +185,7 @@ window.decodescope = (() => {
       }
     };
     const settle = () => measured(say, more, say);
+    scrollers.add(box);
     const watch = new ResizeObserver(settle);
     watch.observe(box);
     watch.observe(inside);
@@ -299,5 +304,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, edged, reveal, pressed, current, roving, narrow, motion, onTheme };
+  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, scrolling, edged, reveal, pressed, current, roving, narrow, motion, onTheme };
 })();

@@ -102,6 +102,20 @@ def test_keys_turn_the_notes_and_who_wanders_off_comes_back(replayed: str, brows
     page.wait_for_selector("#lesson .lesson", state="hidden")
 
 
+def test_space_scrolls_the_note_that_has_the_focus_and_runs_nothing(replayed: str, browser_page: OpenPage) -> None:
+    page = browser_page(replayed, height=640, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("paris", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    pressed = "document.getElementById('run').addEventListener('click', () => { window.pressed = true; })"
+    page.evaluate(pressed)
+    page.evaluate("document.querySelector('#lesson .lesson-text').style.maxHeight = '40px'")
+    page.focus('#lesson .lesson-text[tabindex="0"]')
+    page.keyboard.press("Space")
+    eventually(lambda: page.evaluate("document.querySelector('#lesson .lesson-text').scrollTop") > 0, "the scrolling")
+    assert page.evaluate("window.pressed") is None
+
+
 def test_a_button_that_goes_away_hands_the_focus_on(replayed: str, browser_page: OpenPage) -> None:
     page = browser_page(replayed, locale="en-US").page
     student, lesson = Student(page), LIBRARY.shelf.find("paris", "en")
