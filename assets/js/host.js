@@ -212,40 +212,6 @@ window.decodescope = (() => {
     else if (inner.right > outer.right) box.scrollLeft += inner.right - outer.right + 12;
   }
 
-  function shows(box, node) {
-    const outer = box.getBoundingClientRect();
-    const inner = node.getBoundingClientRect();
-    return inner.bottom > outer.top && inner.top < outer.bottom && inner.right > outer.left && inner.left < outer.right;
-  }
-
-  let pressing = false;
-  const pressed = () => pressing;
-  document.addEventListener("pointerdown", (event) => (pressing = event.button === 0), { capture: true, passive: true });
-  for (const end of ["pointerup", "pointercancel"]) {
-    document.addEventListener(end, () => (pressing = false), { capture: true, passive: true });
-  }
-
-  // One of many marked as current. While it moves on to the newest item the box follows, unless a person scrolled away.
-  function current(box) {
-    let marked = null;
-    let revealed = null; // the one that was marked when the box last followed, or could have
-    return {
-      set(node, newest) {
-        if (node === marked) return;
-        if (marked) marked.removeAttribute("aria-current");
-        marked = node;
-        if (!node) return;
-        node.setAttribute("aria-current", "true");
-        const follows = () => !revealed || !revealed.isConnected || !newest || shows(box, revealed);
-        measured(box, follows, (follow) => {
-          if (pressing) return; // a press must end on the item it began on; the box follows with the next item
-          revealed = marked;
-          if (follow && marked) reveal(box, marked);
-        });
-      },
-    };
-  }
-
   // Whether a person has marked text of this node: the click that ends the marking picks nothing.
   function marked(node) {
     const selection = window.getSelection();
@@ -304,5 +270,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, scrolling, edged, reveal, pressed, current, roving, narrow, motion, onTheme };
+  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, scrolling, edged, reveal, roving, narrow, motion, onTheme };
 })();

@@ -31,9 +31,7 @@ def test_a_run_changes_the_page_in_place(site, browser_page: OpenPage):
         "names => window.marked.map((node, at) => node === document.querySelector(names[at]))", names
     ) == [True] * len(names)
     assert texts(watched, "#timeline .t[aria-current]") == [f"␣w{699 + STEPS}"]
-    assert page.locator("#timeline .t").last.evaluate(
-        "node => node.getBoundingClientRect().bottom <= node.closest('.strip-box').getBoundingClientRect().bottom + 1"
-    )
+    assert page.evaluate(LAST_IN_SIGHT)
     assert page.evaluate("window.scrollY") == 0
 
 
@@ -44,6 +42,12 @@ def test_a_strip_does_not_pull_back_who_scrolled_away(site, browser_page: OpenPa
     watched.page.locator("#timeline .strip-box").evaluate("box => { box.scrollTop = 0; }")
     eventually(lambda: watched.page.locator("#timeline .t").count() == 700 + STEPS)
     assert watched.page.locator("#timeline .strip-box").evaluate("box => box.scrollTop") == 0
+
+
+LAST_IN_SIGHT = """(() => {
+  const last = [...document.querySelectorAll("#timeline .t")].at(-1);
+  return last.getBoundingClientRect().bottom <= last.closest(".strip-box").getBoundingClientRect().bottom + 1;
+})()"""
 
 
 def test_a_strip_stands_still_while_one_of_its_tokens_is_pressed(site, browser_page: OpenPage):
@@ -58,6 +62,17 @@ def test_a_strip_stands_still_while_one_of_its_tokens_is_pressed(site, browser_p
     page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
     assert page.evaluate(top) == before
     page.mouse.up()
+    eventually(lambda: page.evaluate(LAST_IN_SIGHT), "the last token in sight")
+
+
+def test_a_strip_follows_again_after_a_press_whose_end_is_not_told(site, browser_page: OpenPage):
+    watched = ready(browser_page(site[0]))
+    page = watched.page
+    page.evaluate("document.body.dispatchEvent(new PointerEvent('pointerdown', { bubbles: true, button: 0 }))")
+    page.mouse.move(10, 10)
+    press(watched, "frames")
+    eventually(lambda: page.locator("#timeline .t").count() == 700 + STEPS)
+    eventually(lambda: page.evaluate(LAST_IN_SIGHT), "the last token in sight")
 
 
 def test_a_zoomed_chart_stays_zoomed(site, browser_page: OpenPage):
