@@ -172,6 +172,20 @@ decodescope.pointer = (note) => {
     }
     return bottom;
   }
+  // How far down the screen a note reaches that stays in sight.
+  const stuck = () => {
+    const strip = note.closest(".block");
+    return getComputedStyle(strip).position === "sticky" ? strip.offsetHeight + 8 : 0;
+  };
+  // A browser takes what lies under the note for in sight: what the keyboard comes to there is brought out.
+  const uncover = (by) => {
+    if (by > 0) window.scrollBy({ top: -by, behavior: "instant" });
+  };
+  document.addEventListener("focusin", ({ target }) => {
+    if (pressed() || target.tabIndex < 0 || !target.closest("#right .tabitem")) return;
+    const SHADOW = 8; // as in the style sheet
+    measured(uncover, () => stuck() && note.getBoundingClientRect().bottom + SHADOW - target.getBoundingClientRect().top, uncover);
+  });
   let following = false; // since the person has done nothing after the note came
   // Into sight under the note, where it is not there as a whole.
   const scroll = (part, always) =>
@@ -179,10 +193,8 @@ decodescope.pointer = (note) => {
       mark,
       () => {
         const top = (heading(part.id) || part).getBoundingClientRect().top;
-        const strip = note.closest(".block");
-        const stuck = getComputedStyle(strip).position === "sticky" ? strip.offsetHeight + 8 : 0;
         const seen = top >= note.getBoundingClientRect().bottom && end(part) <= window.innerHeight;
-        return [seen, top - stuck - 14];
+        return [seen, top - stuck() - 14];
       },
       ([seen, by]) => {
         if (always || (following && !seen)) window.scrollBy({ top: by, behavior: motion() });

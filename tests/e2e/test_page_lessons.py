@@ -28,6 +28,7 @@ IN_SIGHT = """(id) => {
   const { top } = place.getBoundingClientRect();
   return place.hasAttribute("data-pointed") && top >= note.bottom && top < window.innerHeight - 100;
 }"""
+DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
 
 
 class Student:
@@ -116,6 +117,33 @@ def test_space_scrolls_the_note_that_has_the_focus_and_runs_nothing(replayed: st
     assert page.evaluate("window.pressed") is None
 
 
+#: Puts a stop of the Tab key under the note, and the focus on the next one, which is well below.
+COVER = """() => {
+  const bottom = document.querySelector("#lesson .lesson").getBoundingClientRect().bottom;
+  const selector = '#right .tabitem :is(button, input, summary, [tabindex="0"]):not([tabindex="-1"])';
+  const stops = [...document.querySelectorAll(selector)].filter((node) => node.checkVisibility());
+  const place = (node) => node.getBoundingClientRect();
+  const at = stops.findIndex((node, index) => index && place(node).top - place(stops[index - 1]).bottom > 60);
+  window.covered = stops[at - 1];
+  stops[at].focus({ preventScroll: true });
+  window.scrollBy({ top: place(covered).bottom - bottom + 20, behavior: "instant" });
+}"""
+UNDER = "document.querySelector('#lesson .lesson').getBoundingClientRect().bottom - covered.getBoundingClientRect().top"
+
+
+def test_what_the_keyboard_comes_to_is_not_left_under_the_note(replayed: str, browser_page: OpenPage) -> None:
+    page = browser_page(replayed, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("layer", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    page.evaluate(COVER)
+    page.evaluate(DRAWN)
+    assert page.evaluate(UNDER) > 0
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement === covered")
+    eventually(lambda: page.evaluate(UNDER) <= 0, "the way out from under the note")
+
+
 def test_a_button_that_goes_away_hands_the_focus_on(replayed: str, browser_page: OpenPage) -> None:
     page = browser_page(replayed, locale="en-US").page
     student, lesson = Student(page), LIBRARY.shelf.find("paris", "en")
@@ -178,9 +206,6 @@ def test_the_page_never_moves_under_a_button_that_is_pressed(
     if pressed:
         page.mouse.up()
         page.wait_for_selector("#lesson .lesson-shelf", state="visible")
-
-
-DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
 
 
 @pytest.mark.parametrize("act", ["press", "wheel"])

@@ -95,7 +95,7 @@ def test_a_zoomed_chart_stays_zoomed(site, browser_page: OpenPage):
     assert page.evaluate(span) == zoomed
 
 
-#: A chart above everything, drawn with the first of two values; the second comes, but waits to be drawn for `release()`.
+#: A chart above everything, drawn with the first of two values; the second waits to be drawn for `release()`.
 LATE_CHART = """async ([older, newer]) => {
   const root = document.createElement("div");
   root.id = "late";
