@@ -12,6 +12,7 @@ decodescope.views.chart_host = (root, send, options) => {
   const table = decodescope.table(numbers, ({ key }) => send({ x: null, y: null, key }), options.label, 320);
   let drawn = "";
   let figure = null;
+  let seen = null; // the figure that is drawn, which may be an older one
   let least = 0;
   let waiting = false;
   let listening = false;
@@ -22,7 +23,8 @@ decodescope.views.chart_host = (root, send, options) => {
     waiting = false;
     if (!figure || !plot.clientWidth) return; // in a hidden panel: drawn when it gets a width
     const Plotly = await decodescope.loadPlotly();
-    const { data, layout } = dress(figure, plot);
+    seen = figure;
+    const { data, layout } = dress(seen, plot);
     layout.width = Math.max(plot.clientWidth, least);
     layout.uirevision ??= "keep";
     await Plotly.react(plot, data, layout, config);
@@ -30,7 +32,7 @@ decodescope.views.chart_host = (root, send, options) => {
     if (listening) return;
     listening = true;
     plot.on("plotly_click", ({ points: [point] }) => {
-      const trace = figure.data[point.curveNumber];
+      const trace = seen.data[point.curveNumber];
       const key = Array.isArray(trace.customdata) ? trace.customdata[point.pointNumber] : point.customdata;
       send({ x: plain(point.x), y: plain(point.y), key: key ?? null });
     });

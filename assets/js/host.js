@@ -168,6 +168,10 @@ window.decodescope = (() => {
   const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/g;
   const room = (text) => text.length + (text.match(WIDE) || []).length;
 
+  const scrollers = new WeakSet();
+  // Whether a key is for the box that has the focus, which it scrolls.
+  const scrolling = ({ target, key }) => scrollers.has(target) && /^(Arrow| |Home|End)/.test(key);
+
   // A box that has more than it shows is reached by Tab, so that the arrow keys scroll it; not where what is in it can be.
   // Without `label` it keeps the role and the name that it has.
   function scrolls(box, inside, reachable, label) {
@@ -181,6 +185,7 @@ window.decodescope = (() => {
       }
     };
     const settle = () => measured(say, more, say);
+    scrollers.add(box);
     const watch = new ResizeObserver(settle);
     watch.observe(box);
     watch.observe(inside);
@@ -205,39 +210,6 @@ window.decodescope = (() => {
     if (inner.width > outer.width) return;
     if (inner.left < outer.left) box.scrollLeft -= outer.left - inner.left + 12;
     else if (inner.right > outer.right) box.scrollLeft += inner.right - outer.right + 12;
-  }
-
-  function shows(box, node) {
-    const outer = box.getBoundingClientRect();
-    const inner = node.getBoundingClientRect();
-    return inner.bottom > outer.top && inner.top < outer.bottom && inner.right > outer.left && inner.left < outer.right;
-  }
-
-  let pressing = false;
-  document.addEventListener("pointerdown", (event) => (pressing = event.button === 0), { capture: true, passive: true });
-  for (const end of ["pointerup", "pointercancel"]) {
-    document.addEventListener(end, () => (pressing = false), { capture: true, passive: true });
-  }
-
-  // One of many marked as current. While it moves on to the newest item the box follows, unless a person scrolled away.
-  function current(box) {
-    let marked = null;
-    let revealed = null; // the one that was marked when the box last followed, or could have
-    return {
-      set(node, newest) {
-        if (node === marked) return;
-        if (marked) marked.removeAttribute("aria-current");
-        marked = node;
-        if (!node) return;
-        node.setAttribute("aria-current", "true");
-        const follows = () => !revealed || !revealed.isConnected || !newest || shows(box, revealed);
-        measured(box, follows, (follow) => {
-          if (pressing) return; // a press must end on the item it began on; the box follows with the next item
-          revealed = marked;
-          if (follow && marked) reveal(box, marked);
-        });
-      },
-    };
   }
 
   // Whether a person has marked text of this node: the click that ends the marking picks nothing.
@@ -298,5 +270,5 @@ window.decodescope = (() => {
   };
   new MutationObserver(redraw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
-  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, edged, reveal, current, roving, narrow, motion, onTheme };
+  return { views, mount, setStates, make, attribute, unpack, list, tokenText, room, measured, scrolls, scrolling, edged, reveal, roving, narrow, motion, onTheme };
 })();

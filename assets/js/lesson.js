@@ -1,9 +1,10 @@
 // The lesson strip: the list of lessons, or the note that is played, with its question and answer.
 decodescope.views.lesson = (root, send, options) => {
-  const { make, attribute, unpack, list, edged, scrolls, narrow } = decodescope;
+  const { make, attribute, unpack, list, edged, scrolls, pressed, narrow } = decodescope;
   const QUOTED = /(["“] [^\s"”]{1,20}["”])/; // a token that begins with a space: no line ends between it and its quotation mark
   const box = root.appendChild(make("section", "lesson"));
-  attribute(box, "aria-label", options.label);
+  const rename = (label) => attribute(box, "aria-label", label);
+  rename(options.label);
 
   const button = (action, name = "", id = "") => {
     const node = make("button", `lesson-button ${name}`.trim());
@@ -78,12 +79,19 @@ decodescope.views.lesson = (root, send, options) => {
   shelfTitle.tabIndex = title.tabIndex = -1;
   // The keyboard and the screen reader go along from the header to the list, and from the list to the lesson.
   const follow = (node) => setTimeout(() => node.focus({ preventScroll: true }));
+  // What goes away or goes dead with its own press hands the focus on, which would fall to the beginning of the page.
+  const keep = (focused) => {
+    if (!box.contains(focused) || (focused.checkVisibility() && !focused.disabled)) return;
+    follow(box.hidden ? document.getElementById("lessons") : title);
+  };
   const pointer = decodescope.pointer(box);
   point.type = "button";
   point.addEventListener("click", () => pointer.show());
   let key = "";
   return {
+    rename,
     update(value) {
+      const focused = document.activeElement;
       if (value.list && shelf.hidden) follow(shelfTitle);
       if (value.note && !shelf.hidden && !value.list) follow(title);
       shelf.hidden = !value.list;
@@ -99,6 +107,7 @@ decodescope.views.lesson = (root, send, options) => {
       if (!value.note) {
         key = "";
         pointer.to("");
+        keep(focused);
         return;
       }
       const now = value.note;
@@ -130,11 +139,12 @@ decodescope.views.lesson = (root, send, options) => {
         text.scrollTop = 0;
         // Who has scrolled down to read the note before finds the new one at the top.
         const column = document.getElementById("right");
-        if (narrow()) box.scrollIntoView({ block: "start" });
-        else if (!now.part && column.getBoundingClientRect().top < 0) column.scrollIntoView({ block: "start" });
+        const above = narrow() ? box : !now.part && column.getBoundingClientRect().top < 0 ? column : null;
+        if (!pressed()) above?.scrollIntoView({ block: "start" });
         pointer.to(now.part);
       }
       key = now.key;
+      keep(focused);
     },
   };
 };
@@ -142,7 +152,7 @@ decodescope.views.lesson = (root, send, options) => {
 // The part of the panel that a note speaks of is marked. Beside a note that stays in sight it is also brought into sight, once
 // the panel shows it; on a phone the note would be gone by that, so there a button does it.
 decodescope.pointer = (note) => {
-  const { measured, narrow, motion } = decodescope;
+  const { measured, pressed, narrow, motion } = decodescope;
   const PATIENCE = 60; // times 50 milliseconds: a panel that is opened for the first time is built first
   let wanted = "";
   let marked = [];
@@ -162,6 +172,20 @@ decodescope.pointer = (note) => {
     }
     return bottom;
   }
+  // How far down the screen a note reaches that stays in sight.
+  const stuck = () => {
+    const strip = note.closest(".block");
+    return getComputedStyle(strip).position === "sticky" ? strip.offsetHeight + 8 : 0;
+  };
+  // A browser takes what lies under the note for in sight: what the keyboard comes to there is brought out.
+  const uncover = (by) => {
+    if (by > 0) window.scrollBy({ top: -by, behavior: "instant" });
+  };
+  document.addEventListener("focusin", ({ target }) => {
+    if (pressed() || target.tabIndex < 0 || !target.closest("#right .tabitem")) return;
+    const SHADOW = 8; // as in the style sheet
+    measured(uncover, () => stuck() && note.getBoundingClientRect().bottom + SHADOW - target.getBoundingClientRect().top, uncover);
+  });
   let following = false; // since the person has done nothing after the note came
   // Into sight under the note, where it is not there as a whole.
   const scroll = (part, always) =>
@@ -169,10 +193,8 @@ decodescope.pointer = (note) => {
       mark,
       () => {
         const top = (heading(part.id) || part).getBoundingClientRect().top;
-        const strip = note.closest(".block");
-        const stuck = getComputedStyle(strip).position === "sticky" ? strip.offsetHeight + 8 : 0;
         const seen = top >= note.getBoundingClientRect().bottom && end(part) <= window.innerHeight;
-        return [seen, top - stuck - 14];
+        return [seen, top - stuck() - 14];
       },
       ([seen, by]) => {
         if (always || (following && !seen)) window.scrollBy({ top: by, behavior: motion() });
@@ -188,7 +210,6 @@ decodescope.pointer = (note) => {
   };
   for (const act of ["wheel", "pointerdown", "keydown"]) document.addEventListener(act, leave, { passive: true });
   const settle = (part) => {
-    following = true;
     scroll(part, false);
     left = [250, 800].map((after) => setTimeout(() => scroll(part, false), after));
   };
@@ -205,10 +226,11 @@ decodescope.pointer = (note) => {
       clearTimeout(timer);
       leave();
       if (!id) return;
+      following = !pressed();
       timer = setTimeout(() => {
         look(PATIENCE, (part) => {
           mark([heading(part.id) || part]);
-          if (!narrow()) settle(part);
+          if (following && !narrow()) settle(part);
         });
       }, 50);
     },

@@ -3,6 +3,7 @@
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (event.target.closest("input, textarea, select, [contenteditable=true], [role=listbox]")) return;
+  if (decodescope.scrolling(event)) return;
   const press = (id) => {
     const button = document.getElementById(id);
     if (!button || button.disabled) return false;
@@ -10,7 +11,6 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return true;
   };
-  if (event.target.closest(".table-box, .plot") && /^(Arrow| |Home|End)/.test(event.key)) return; // they scroll
   if (event.key === "ArrowLeft") press("move-left");
   else if (event.key === "ArrowRight") press("move-right");
   else if (event.key === " " && !event.target.closest("button, summary, [role=button], [role=tab]")) press("run") || press("stop");

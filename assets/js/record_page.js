@@ -157,7 +157,7 @@ decodescope.recordPage = (data) => {
   // The keyboard. Keys that a focused control needs itself are left alone.
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.target.closest("input, select")) return;
+    if (event.target.closest("input, select") || decodescope.scrolling(event)) return;
     if (event.key === "ArrowLeft") move(-1);
     else if (event.key === "ArrowRight") move(1);
     else if (event.key === " " && !event.target.closest("button, summary, [role=button]")) play.click();

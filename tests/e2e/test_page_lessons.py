@@ -28,6 +28,7 @@ IN_SIGHT = """(id) => {
   const { top } = place.getBoundingClientRect();
   return place.hasAttribute("data-pointed") && top >= note.bottom && top < window.innerHeight - 100;
 }"""
+DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
 
 
 class Student:
@@ -48,11 +49,16 @@ class Student:
     def paragraphs(self, part):
         return self.page.locator(f"#lesson .lesson-text > {part} p").all_inner_texts()
 
+    def reads(self, lesson, number):
+        """Wait until the note of that number is there, and give it."""
+        note = lesson.written.notes[number]
+        wanted = fill(note.look, LIBRARY.values(lesson)).split("\n\n")
+        eventually(lambda: self.paragraphs(".lesson-paragraphs") == wanted, f"{lesson.name}: note {number + 1}")
+        return note
+
     def awaits(self, lesson, number):
         """Wait until the note of that number is there with its panel, and nothing else."""
-        note, values = lesson.written.notes[number], LIBRARY.values(lesson)
-        wanted = fill(note.look, values).split("\n\n")
-        eventually(lambda: self.paragraphs(".lesson-paragraphs") == wanted, f"{lesson.name}: note {number + 1}")
+        note = self.reads(lesson, number)
         self.page.wait_for_selector(f'#rail .st[data-id="{station_of(note.panel)}"][aria-current]')
         body = self.page.locator(f"#{PANEL_OF[note.panel].STATION}-body")
         eventually(lambda: body.is_visible() and body.bounding_box()["height"] > 60, f"{lesson.name}: {note.panel}")
@@ -97,6 +103,74 @@ def test_keys_turn_the_notes_and_who_wanders_off_comes_back(replayed: str, brows
     page.wait_for_selector("#lesson .lesson", state="hidden")
 
 
+def test_space_scrolls_the_note_that_has_the_focus_and_runs_nothing(replayed: str, browser_page: OpenPage) -> None:
+    page = browser_page(replayed, height=640, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("paris", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    pressed = "document.getElementById('run').addEventListener('click', () => { window.pressed = true; })"
+    page.evaluate(pressed)
+    page.evaluate("document.querySelector('#lesson .lesson-text').style.maxHeight = '40px'")
+    page.focus('#lesson .lesson-text[tabindex="0"]')
+    page.keyboard.press("Space")
+    eventually(lambda: page.evaluate("document.querySelector('#lesson .lesson-text').scrollTop") > 0, "the scrolling")
+    assert page.evaluate("window.pressed") is None
+
+
+#: Puts a stop of the Tab key under the note, and the focus on the next one, which is well below.
+COVER = """() => {
+  const bottom = document.querySelector("#lesson .lesson").getBoundingClientRect().bottom;
+  const selector = '#right .tabitem :is(button, input, summary, [tabindex="0"]):not([tabindex="-1"])';
+  const stops = [...document.querySelectorAll(selector)].filter((node) => node.checkVisibility());
+  const place = (node) => node.getBoundingClientRect();
+  const at = stops.findIndex((node, index) => index && place(node).top - place(stops[index - 1]).bottom > 60);
+  window.covered = stops[at - 1];
+  stops[at].focus({ preventScroll: true });
+  window.scrollBy({ top: place(covered).bottom - bottom + 20, behavior: "instant" });
+}"""
+UNDER = "document.querySelector('#lesson .lesson').getBoundingClientRect().bottom - covered.getBoundingClientRect().top"
+
+
+def test_what_the_keyboard_comes_to_is_not_left_under_the_note(replayed: str, browser_page: OpenPage) -> None:
+    page = browser_page(replayed, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("layer", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    page.evaluate(COVER)
+    page.evaluate(DRAWN)
+    assert page.evaluate(UNDER) > 0
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement === covered")
+    eventually(lambda: page.evaluate(UNDER) <= 0, "the way out from under the note")
+
+
+def test_a_button_that_goes_away_hands_the_focus_on(replayed: str, browser_page: OpenPage) -> None:
+    page = browser_page(replayed, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("paris", "en")
+    title = f"document.activeElement.textContent === {lesson.written.title!r}"
+    opener = "document.activeElement.id === 'lessons'"
+
+    def press(part: str, action: str, wanted: str) -> None:
+        page.locator(f"#lesson .lesson-{part} [data-do={action}]").focus()
+        page.keyboard.press("Enter")
+        eventually(lambda: page.evaluate(wanted), f"the focus after {action}")
+
+    page.click("#lessons")
+    page.wait_for_selector("#lesson .lesson-shelf", state="visible")
+    press("shelf", "list", opener)
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    page.click('#rail .st[data-id="tokens"]')
+    press("note", "here", title)
+    student.awaits(lesson, 0)
+    press("note", "next", "document.activeElement.dataset.do === 'next'")
+    student.awaits(lesson, 1)
+    assert page.evaluate("document.activeElement.dataset.do") == "next"
+    press("note", "back", title)
+    student.awaits(lesson, 0)
+    press("note", "close", opener)
+
+
 #: What the page does before its next picture waits, until it is released.
 HOLD = """() => {
   window.frame = window.requestAnimationFrame.bind(window);
@@ -132,6 +206,55 @@ def test_the_page_never_moves_under_a_button_that_is_pressed(
     if pressed:
         page.mouse.up()
         page.wait_for_selector("#lesson .lesson-shelf", state="visible")
+
+
+@pytest.mark.parametrize("act", ["press", "wheel"])
+def test_who_presses_or_scrolls_before_the_panel_is_there_is_left_alone(
+    replayed: str, browser_page: OpenPage, act: str
+) -> None:
+    page = browser_page(replayed, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("layer", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    part = lesson.written.notes[1].part
+    late = page.add_style_tag(content=f"#{part} {{ display: none !important; }}")
+    student.press("next")
+    student.reads(lesson, 1)
+    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
+    button = page.locator("#lessons").bounding_box()
+    page.mouse.move(button["x"] + 10, button["y"] + 10)
+    if act == "press":
+        page.mouse.down()
+    else:
+        page.mouse.wheel(0, -10)
+        page.evaluate(DRAWN)
+    late.evaluate("sheet => sheet.remove()")
+    page.wait_for_selector(f"#{part}-heading[data-pointed]")
+    page.evaluate(DRAWN)
+    assert page.evaluate("window.scrollY") == 0
+    if act == "press":
+        page.mouse.up()
+        page.wait_for_selector("#lesson .lesson-shelf", state="visible")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_note_that_comes_while_a_button_is_pressed_moves_nothing(
+    replayed: str, browser_page: OpenPage, width: int
+) -> None:
+    page = browser_page(replayed, width=width, locale="en-US").page
+    student, lesson = Student(page), LIBRARY.shelf.find("layer", "en")
+    student.open(lesson)
+    student.awaits(lesson, 0)
+    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
+    button = page.locator("#lessons").bounding_box()
+    page.mouse.move(button["x"] + 10, button["y"] + 10)
+    page.mouse.down()
+    page.keyboard.press("n")
+    page.wait_for_selector(f"#{lesson.written.notes[1].part}-heading[data-pointed]")
+    page.evaluate(DRAWN)
+    assert page.evaluate("window.scrollY") == 0
+    page.mouse.up()
+    page.wait_for_selector("#lesson .lesson-shelf", state="visible")
 
 
 def test_on_a_phone_the_note_stands_above_its_panel_and_the_conversation_below(

@@ -185,6 +185,20 @@ def test_clicks_and_keys_move_the_cursor(record: Record, file: Path, offline: Of
     assert "not in this file" in (page.text_content(".said") or "")
 
 
+def test_keys_scroll_the_box_that_has_the_focus(tmp_path: Path, offline: Offline) -> None:
+    path = tmp_path / "hostile.html"
+    path.write_text(html_page(hostile_record(), "en"), encoding="utf-8")
+    page = offline(path, viewport={"width": 390, "height": 844})
+    before = page.get_attribute("#timeline .t[aria-current]", "data-position")
+    station(page, "draw")
+    page.focus('#sampling-slope .plot[tabindex="0"]')
+    for key in ("ArrowRight", "ArrowLeft", "ArrowRight", " "):
+        page.keyboard.press(key)
+    eventually(lambda: page.eval_on_selector("#sampling-slope .plot", "plot => plot.scrollLeft") > 0, "the scrolling")
+    assert page.get_attribute("#timeline .t[aria-current]", "data-position") == before
+    assert page.text_content("#play") == "Play ▶"
+
+
 def test_every_control_has_a_name_and_the_switch_works(file: Path, offline: Offline) -> None:
     page = offline(file, color_scheme="dark", viewport={"width": 390, "height": 844})
     assert page.evaluate("document.body.classList.contains('dark')")

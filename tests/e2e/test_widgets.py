@@ -119,6 +119,20 @@ def texts_of(page: Page, selector: str) -> list[str]:
     return page.locator(selector).all_text_contents()
 
 
+#: The views that still say what they were called at first once they are called something else.
+KEPT_NAMES = """() => Object.keys(decodescope.views).flatMap((name) => ["", "status"].flatMap((variant) => {
+  const root = document.createElement("div");
+  const view = decodescope.views[name](root, () => {}, { id: "one", label: "at first", variant });
+  view.rename?.("later");
+  return root.outerHTML.includes("at first") ? [name] : [];
+}))"""
+
+
+def test_every_view_can_be_called_something_else(site, browser_page: OpenPage):
+    page = ready(browser_page(site[0])).page
+    assert page.evaluate(KEPT_NAMES) == []
+
+
 def test_a_chart_follows_the_theme(site, browser_page: OpenPage):
     page = ready(browser_page(site[0])).page
     ink = 'document.querySelector("#slope .scatterlayer .trace path.js-line").style.stroke'
