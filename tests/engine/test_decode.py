@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import StopStringCriteria
 
 from engine.decode import Turn
 from engine.experiment import Experiment
@@ -116,6 +117,17 @@ def test_a_stop_string_ends_a_turn_and_is_not_shown(llama: LoadedModel) -> None:
     assert stopped(found).reason == "stop_string"
     assert "".join(step.text for step in steps(found)) + stopped(found).text == "go o"
     assert any(step.held_bytes for step in steps(found))
+
+
+def test_a_control_mark_in_a_stop_string_ends_the_turn_where_generate_ends(embedded: LoadedModel) -> None:
+    mark, stop = embedded.tokenizer.convert_tokens_to_ids("<|im_start|>"), "<|im_start|>"
+    found = events(embedded, forced=[{"step": 2, "token_id": mark}], stop={"max_new_tokens": 6, "stop_strings": [stop]})
+    criterion = StopStringCriteria(embedded.tokenizer, [stop])
+    ends = [bool(criterion(torch.tensor([ids(found)[: step + 1]]), None)) for step in range(len(ids(found)))]
+    assert ends == [False, False, True]
+    assert stopped(found).reason == "stop_string"
+    shown = "".join(step.text for step in steps(found)) + stopped(found).text
+    assert shown == embedded.tokenizer.decode(ids(found)[:2])
 
 
 def test_the_end_of_a_grammar_ends_a_turn(llama: LoadedModel) -> None:
