@@ -83,9 +83,9 @@ def generate_ids(
     """The ids that `generate` samples after `prompt_ids`, at most `new_tokens`.
 
     `random_state` is that of the run's generator before the first draw. The global generator that `generate` draws
-    from is put back afterwards.
+    from is put back afterwards, and so are the settings that come with the model.
     """
-    device = loaded.device
+    device, own = loaded.device, loaded.model.generation_config
     ids = torch.tensor([list(prompt_ids)], dtype=torch.long, device=device)
     processors = LogitsProcessorList()
     if grammar is not None:
@@ -97,13 +97,17 @@ def generate_ids(
             torch.set_rng_state(random_state)
         else:
             torch.get_device_module(device).set_rng_state(random_state, device)
-        output = loaded.model.generate(  # type: ignore[operator]  # transformers leaves the mixin untyped
-            ids,
-            attention_mask=torch.ones_like(ids),
-            generation_config=generation_config(experiment, loaded, new_tokens),
-            logits_processor=processors,
-            stopping_criteria=_stopping(experiment, loaded),
-        )
+        loaded.model.generation_config = GenerationConfig()  # generate takes from it whatever the given one leaves open
+        try:
+            output = loaded.model.generate(  # type: ignore[operator]  # transformers leaves the mixin untyped
+                ids,
+                attention_mask=torch.ones_like(ids),
+                generation_config=generation_config(experiment, loaded, new_tokens),
+                logits_processor=processors,
+                stopping_criteria=_stopping(experiment, loaded),
+            )
+        finally:
+            loaded.model.generation_config = own
     return tuple(output[0, len(prompt_ids) :].tolist())
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import GenerationConfig
 
 from engine.conversation import Conversation
 from engine.experiment import Experiment
@@ -81,6 +82,13 @@ def test_an_overlooked_end_parts_where_generate_stops() -> None:
     assert len(result.ours) == 8
     assert result.theirs[-1] in loaded.facts.eos_ids
     assert result.first_difference == len(result.theirs) < 8
+
+
+def test_settings_that_come_with_the_model_change_nothing(llama: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = GenerationConfig(min_p=0.9, num_beams=2, begin_suppress_tokens=[40], return_dict_in_generate=True)
+    monkeypatch.setattr(llama.model, "generation_config", own)
+    assert parity(finished(llama)).equal
+    assert llama.model.generation_config is own
 
 
 def only(loaded: LoadedModel, *texts: str) -> dict[str, Any]:
