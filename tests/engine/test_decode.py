@@ -6,13 +6,14 @@ import pytest
 import torch
 from transformers import StopStringCriteria
 
+from engine.conversation import Conversation
 from engine.decode import Turn
 from engine.experiment import Experiment
 from engine.model import LoadedModel
 from engine.stages.forward import forward
 from engine.stages.inputs import make_inputs
 from engine.trace import Event, Prefilled, Stepped, Stopped
-from tests.engine.conversations import run
+from tests.engine.conversations import finish, run
 from tests.engine.models import ROWS, tiny
 
 PROMPT = "the cat sat on"
@@ -56,6 +57,14 @@ def by_hand(loaded: LoadedModel, count: int) -> list[int]:
 
 def test_cached_equals_uncached_for_ten_greedy_steps(architecture: LoadedModel) -> None:
     assert ids(events(architecture)) == by_hand(architecture, 10)
+
+
+def test_greedy_steps_share_one_state_of_the_generator(llama: LoadedModel) -> None:
+    for do_sample, states in ((False, 1), (True, 10)):
+        conversation = Conversation(llama, experiment(sampling={"do_sample": do_sample}))
+        finish(conversation)
+        assert conversation.turn is not None
+        assert len({id(conversation.turn.random_state(step)) for step in range(10)}) == states
 
 
 def test_what_prefill_and_decode_are_fed(llama: LoadedModel) -> None:
