@@ -87,12 +87,7 @@ class Turn:
             loaded.tokenizer, experiment.stop.stop_strings, shown=mark_ids(self._vocabulary) if calls else ()
         )
         self.chain = build_chain(
-            experiment,
-            loaded.facts,
-            loaded.tokenizer,
-            prompt_ids=self.prompt_ids,
-            device=loaded.device,
-            forcing=forcing,
+            experiment, loaded.facts, loaded.tokenizer, prompt_ids=prompt_ids, device=loaded.device, forcing=forcing
         )
         self._rule = StopRule(
             prompt_tokens=len(self.prompt_ids) + (window.offset if window else 0),
@@ -123,7 +118,7 @@ class Turn:
         """
         computed = computed or self._next_logits()
         started = time.perf_counter()
-        before = Before(self._generator.get_state(), self._detokenizer.snapshot())
+        before = self._now()
         try:
             snapshots = self.chain.run(self._context, computed.logits)
         except NoCandidate as error:
@@ -188,7 +183,7 @@ class Turn:
     def replay(self, steps: Sequence[Stepped]) -> None:
         """Stand where these steps of the same turn ended: ids, text and generator as after them. No forward is run."""
         for step in steps:
-            self._before.append(Before(self._generator.get_state(), self._detokenizer.snapshot()))
+            self._before.append(self._now())
             if step.draw is not None:
                 # The very numbers that the draw's race took.
                 torch.empty((1, step.shapes["logits"][-1]), device=self._loaded.device).exponential_(
@@ -234,6 +229,12 @@ class Turn:
         """Build the cache of a window anew, as it was when it was given back."""
         if self.window is not None:
             self._compute_windowed(self.window, (*self.prompt_ids, *self.answer)[: self.fed])
+
+    def _now(self) -> Before:
+        """What a step changes. Where none draws, all share one state of the generator: 5 kB a token otherwise."""
+        shared = self._experiment.sampling.greedy and self._before
+        random = self._before[-1].random if shared else self._generator.get_state()
+        return Before(random, self._detokenizer.snapshot())
 
     def _compute(self) -> Computed:
         """One forward over every position that the cache lacks: the whole prompt, or the one newest token."""

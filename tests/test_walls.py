@@ -75,6 +75,14 @@ def test_values_know_nothing(path: Path) -> None:
     assert inside <= LIGHT
 
 
+@pytest.mark.parametrize("path", files("engine"), ids=name)
+def test_float64_is_made_on_the_cpu(path: Path) -> None:
+    """MPS has none."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in {"double", "float64"}:
+            assert ast.unparse(node).endswith(".cpu().double")
+
+
 @pytest.mark.parametrize("path", files("engine/stages"), ids=name)
 def test_stages_know_values_and_no_loop(path: Path) -> None:
     parts = {imported.split(".")[1] for imported in imports(path) if imported.startswith("engine.")}

@@ -10,11 +10,15 @@ from engine.trace import Stepped
 
 @dataclass(frozen=True)
 class Held:
-    """What is held back after a step: its bytes, whether they end in half a character, which stops they may become."""
+    """What is held back after a step: its bytes, whether they end in half a character, which stops they may become.
+
+    `left_out` is true of a special token that is no text.
+    """
 
     data: bytes
     half_character: bool
     may_become: tuple[str, ...]
+    left_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -26,21 +30,21 @@ class Location:
 
 
 def held_after(steps: Sequence[Stepped], stop_strings: Sequence[str]) -> list[Held]:
-    """For each step what is held back after it. Special tokens add no bytes to the text."""
+    """For each step what is held back after it."""
     data = b""
     found = []
     for step in steps:
-        data += b"" if step.special else step.token_bytes
+        data += _text_bytes(step, stop_strings)
         tail = data[len(data) - step.held_bytes :]
         text, used = codecs.utf_8_decode(tail, "replace", False)
         may_become = tuple(stop for stop in stop_strings if text and stop.startswith(text))
-        found.append(Held(tail, used < len(tail), may_become))
+        found.append(Held(tail, used < len(tail), may_become, _left_out(step, stop_strings)))
     return found
 
 
 def completed(steps: Sequence[Stepped], stop_strings: Sequence[str]) -> str:
     """The stop string that the last token completes: the first to be complete, of two that end together the longer."""
-    pieces = _pieces(steps)
+    pieces = [_text_bytes(step, stop_strings) for step in steps]
     starts = {stop: _start(pieces, stop) for stop in stop_strings if stop}
     found = [stop for stop, start in starts.items() if start >= 0]
     return min(found or starts, key=lambda stop: (starts[stop] + len(stop.encode()), -len(stop.encode())))
@@ -48,7 +52,7 @@ def completed(steps: Sequence[Stepped], stop_strings: Sequence[str]) -> str:
 
 def locate(steps: Sequence[Stepped], string: str) -> Location | None:
     """The tokens in which a stop string that ended the turn begins and ends; None where it is not in the answer."""
-    pieces, needle = _pieces(steps), string.encode()
+    pieces, needle = [_text_bytes(step, (string,)) for step in steps], string.encode()
     ends, start = list(accumulate(map(len, pieces))), _start(pieces, string)
     if start < 0:
         return None
@@ -57,8 +61,13 @@ def locate(steps: Sequence[Stepped], string: str) -> Location | None:
     return Location(steps[first].step, steps[last].step)
 
 
-def _pieces(steps: Sequence[Stepped]) -> list[bytes]:
-    return [b"" if step.special else step.token_bytes for step in steps]
+def _left_out(step: Stepped, stop_strings: Sequence[str]) -> bool:
+    """True for a special token that adds no text: one that stands in no stop string."""
+    return step.special and not any(step.token_bytes in stop.encode() for stop in stop_strings)
+
+
+def _text_bytes(step: Stepped, stop_strings: Sequence[str]) -> bytes:
+    return b"" if _left_out(step, stop_strings) else step.token_bytes
 
 
 def _start(pieces: Sequence[bytes], string: str) -> int:

@@ -49,7 +49,7 @@ def _row(step: Stepped, held: Held) -> list[Cell | str]:
         _hex(step.token_bytes),
         Cell(visible(step.text) if step.text else say.text("nothing"), tone="assistant" if step.text else "dim"),
         Cell(visible_bytes(held.data), tone="warn"),
-        _why(step, held),
+        _why(held),
     ]
 
 
@@ -58,9 +58,9 @@ def _hex(data: bytes) -> Cell:
     return Cell(whole if len(data) <= HEX_BYTES else f"{data[:HEX_BYTES].hex(' ').upper()} …", tone="dim", title=whole)
 
 
-def _why(step: Stepped, held: Held) -> str:
+def _why(held: Held) -> str:
     say = words("stopping")
-    reasons = [say.text("why_special")] if step.special else []
+    reasons = [say.text("why_special")] if held.left_out else []
     if held.half_character:
         reasons.append(say.text("why_half"))
     if held.may_become:

@@ -100,9 +100,8 @@ def _slide(loaded: LoadedModel, whole: Rendered, size: int, *, restart: bool) ->
 
 def newest(whole: Rendered, cut: int) -> Rendered:
     """The text and the tokens from token `cut` on. A character that is cut in two stays in the text."""
-    gone = b"".join(whole.token_bytes[:cut]).decode("utf-8", "ignore")
     first_span = min((int(index) for index in whole.span_index[cut:] if index >= 0), default=len(whole.spans) - 1)
-    start = min(len(gone), whole.spans[first_span].end - 1)
+    start = min(_characters(whole, cut), whole.spans[first_span].end - 1)
     spans = [
         Span(max(span.start, start) - start, span.end - start, span.role, span.message, span.kind)
         for span in whole.spans[first_span:]
@@ -118,6 +117,16 @@ def newest(whole: Rendered, cut: int) -> Rendered:
         token_bytes=whole.token_bytes[cut:],
         special=whole.special[cut:],
     )
+
+
+def _characters(whole: Rendered, cut: int) -> int:
+    """Characters of the text up to token `cut`. What a tokenizer puts in, a BOS or a space before a word, is none."""
+    text, reached = whole.text.encode(), 0
+    for data, span in zip(whole.token_bytes[:cut], whole.span_index[:cut], strict=True):
+        if span >= 0:
+            put_in = data.startswith(b" ") and not text.startswith(data, reached)
+            reached += len(data) - put_in
+    return len(text[:reached].decode("utf-8", "ignore"))
 
 
 def _tokens_of_spans(rendered: Rendered, cut: int = 0) -> list[int]:

@@ -25,8 +25,11 @@ class LinearNorm:
     centres: bool  # takes the mean away first (LayerNorm); False for an RMS norm
 
     def direction(self, output: torch.Tensor) -> torch.Tensor:
-        """The direction [hidden] float64 whose product with an addition to the stream is its share of output · norm."""
-        read = output.double() * self.gain.double()
+        """The direction [hidden] whose product with an addition to the stream is its share of output · norm.
+
+        Float64 on the CPU: MPS has no float64.
+        """
+        read = output.cpu().double() * self.gain.cpu().double()
         return read - read.mean() if self.centres else read
 
 
@@ -57,7 +60,7 @@ def measure(norm: nn.Module, like: torch.Tensor) -> tuple[torch.Tensor, torch.Te
 class Shares:
     """Shares of one token's logit before its softcap, scale included: they add up to it."""
 
-    parts: torch.Tensor  # [k] float64, of each addition to the stream
+    parts: torch.Tensor  # [k] float64 on the CPU, of each addition to the stream
     constant: float  # of the final norm's bias and the head's
 
 
@@ -66,7 +69,7 @@ def shares(anatomy: Anatomy, stream: torch.Tensor, additions: torch.Tensor, toke
     output, bias = _head_row(anatomy, token_id)
     norm = linear_norm(anatomy.final_norm, stream)
     constant = float(norm.bias @ output) + bias
-    parts = additions.double() @ norm.direction(output) * anatomy.logit_scale
+    parts = additions.cpu().double() @ norm.direction(output) * anatomy.logit_scale
     return Shares(parts, constant * anatomy.logit_scale)
 
 

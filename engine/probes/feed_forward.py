@@ -42,7 +42,8 @@ class Path:
     def direction(self, token_id: int) -> torch.Tensor:
         """[hidden] float32 whose product with a vector that the feed-forward gives is its effect on a token's logit."""
         found = self.final.direction(self.head[token_id])
-        return (found if self.after is None else self.after.direction(found)).float() * self.scale
+        found = found if self.after is None else self.after.direction(found)
+        return found.float().to(self.head.device) * self.scale
 
     def effects(self, vectors: torch.Tensor) -> torch.Tensor:
         """Effects [k, vocab] float32 of vectors [k, hidden] on every logit."""
@@ -145,11 +146,11 @@ def _path(found: Inside, fired: Fired, layer: int) -> Path:
 
 def _whole(path: Path, fired: Fired, on_target: torch.Tensor, target: int) -> float:
     """All neurons' effects and those of what is added whatever fires: the projection's bias and the norm's after it."""
-    total = float(on_target.double().sum())
+    total = float(on_target.cpu().double().sum())
     if fired.bias is not None:
         total += float(fired.bias @ path.direction(target))
     if path.after is not None:
-        total += float(path.after.bias.double() @ path.final.direction(path.head[target])) * path.scale
+        total += float(path.after.bias.cpu().double() @ path.final.direction(path.head[target])) * path.scale
     return total
 
 
@@ -160,8 +161,8 @@ def _pushes(fired: Fired) -> torch.Tensor:
 
 def _carried(pushes: torch.Tensor) -> Floats:
     """Share [F] of the sum of squared pushes that the 1, 2, … F strongest neurons carry; 0 where nothing fires."""
-    squares = pushes.double().square().sort(descending=True).values.cumsum(0)
-    shares: Floats = (squares / squares[-1].clamp(min=torch.finfo(torch.float64).tiny)).float().numpy(force=True)
+    squares = pushes.cpu().double().square().sort(descending=True).values.cumsum(0)
+    shares: Floats = (squares / squares[-1].clamp(min=torch.finfo(squares.dtype).tiny)).float().numpy(force=True)
     return shares
 
 

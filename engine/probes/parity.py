@@ -3,7 +3,8 @@
 import time
 
 import torch
-from transformers import GenerationConfig, LogitsProcessorList
+from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList, StopStringCriteria
+from transformers.generation.stopping_criteria import STOP_STRING_EMBEDDING_CACHE
 
 from engine.answers.parity import Parity
 from engine.conversation import Conversation
@@ -19,6 +20,8 @@ from engine.stages.vocabulary import vocabulary
 from engine.tools.rounds import grammar_of
 
 MAX_TOKENS = 64
+#: Of all stop strings together: the table that `generate` makes of them and the vocabulary grows with their bytes.
+MAX_STOP_BYTES = 200
 
 
 def parity(conversation: Conversation) -> Parity:
@@ -61,6 +64,8 @@ def _reason_against(conversation: Conversation, turn: Turn | None) -> Said | Non
         return said("parity_order")
     if turn.window is not None and (turn.window.before or turn.gone):
         return said("parity_window")
+    if len("".join(experiment.stop.stop_strings).encode()) > MAX_STOP_BYTES:
+        return said("parity_stops", limit=MAX_STOP_BYTES)
     if any(item.turn == turn.index and item.step < len(turn.answer) for item in experiment.forced):
         return said("parity_chosen")
     return None
@@ -78,9 +83,9 @@ def generate_ids(
     """The ids that `generate` samples after `prompt_ids`, at most `new_tokens`.
 
     `random_state` is that of the run's generator before the first draw. The global generator that `generate` draws
-    from is put back afterwards.
+    from is put back afterwards, and so are the settings that come with the model.
     """
-    device = loaded.device
+    device, own = loaded.device, loaded.model.generation_config
     ids = torch.tensor([list(prompt_ids)], dtype=torch.long, device=device)
     processors = LogitsProcessorList()
     if grammar is not None:
@@ -92,13 +97,28 @@ def generate_ids(
             torch.set_rng_state(random_state)
         else:
             torch.get_device_module(device).set_rng_state(random_state, device)
-        output = loaded.model.generate(  # type: ignore[operator]  # transformers leaves the mixin untyped
-            ids,
-            attention_mask=torch.ones_like(ids),
-            generation_config=generation_config(experiment, loaded, new_tokens),
-            logits_processor=processors,
-        )
+        loaded.model.generation_config = GenerationConfig()  # generate takes from it whatever the given one leaves open
+        try:
+            output = loaded.model.generate(  # type: ignore[operator]  # transformers leaves the mixin untyped
+                ids,
+                attention_mask=torch.ones_like(ids),
+                generation_config=generation_config(experiment, loaded, new_tokens),
+                logits_processor=processors,
+                stopping_criteria=_stopping(experiment, loaded),
+            )
+        finally:
+            loaded.model.generation_config = own
     return tuple(output[0, len(prompt_ids) :].tolist())
+
+
+def _stopping(experiment: Experiment, loaded: LoadedModel) -> StoppingCriteriaList:
+    strings = list(experiment.stop.stop_strings)
+    try:
+        return StoppingCriteriaList([StopStringCriteria(loaded.tokenizer, strings)] if strings else [])
+    except ValueError:  # no token holds the last character of any of them: none can ever be complete
+        return StoppingCriteriaList()
+    finally:
+        STOP_STRING_EMBEDDING_CACHE.clear()  # the tables of eight such calls would stay otherwise
 
 
 def _forked(device: torch.device) -> str:

@@ -46,6 +46,8 @@ def _case(loaded: LoadedModel, system: str, rest: Sequence[Message], place: Lite
         tokens = tokenise(loaded.tokenizer, rendered.text, rendered.spans, templated=True, obey_marks=False)
         contexts.append((tokens.ids.tolist(), tokens.token_bytes))
     (old_ids, old), (new_ids, new) = contexts
+    if old_ids == new_ids:
+        raise ExperimentError("messages", said("time_left_out"))
     common = common_prefix(old_ids, new_ids)
     return TimeCase(
         place=place,

@@ -1,6 +1,5 @@
 """The same text under the tokenizers of the catalogue that are at hand. Nothing is downloaded for it."""
 
-import functools
 from collections.abc import Callable
 
 from transformers import AutoTokenizer
@@ -10,6 +9,7 @@ from engine.catalog import EmbeddedSource, Entry, HubSource, load_catalog
 from engine.conversation import Conversation
 from engine.embedded import folder_of, is_intact
 from engine.experiment import replace_lone_surrogates
+from engine.loading.hub import is_whole, own_folder
 from engine.model import LoadedModel
 from engine.ranks import load_ranks
 
@@ -17,6 +17,8 @@ from engine.ranks import load_ranks
 MAX_TEXT = 20_000
 
 Encode = Callable[[str], list[int]]
+
+_FOUND: dict[Entry, Encode] = {}
 
 
 def tokenizers(conversation: Conversation, *, text: str | None = None) -> Tokenizers:
@@ -51,9 +53,17 @@ def _counted(entry: Entry, text: str) -> Counted:
     return Counted(entry.id, entry.title, entry.vocab_rows, len(found(text)))
 
 
-@functools.cache
 def at_hand(entry: Entry) -> Encode | Missing:
-    """The tokenizer of a catalogue's model where this machine has it, else why not; looked for once."""
+    """The tokenizer of a catalogue's model where this machine has it, else why not; only what was found is kept."""
+    if entry not in _FOUND:
+        found = _look_for(entry)
+        if isinstance(found, str):
+            return found
+        _FOUND[entry] = found
+    return _FOUND[entry]
+
+
+def _look_for(entry: Entry) -> Encode | Missing:
     if entry.ranks is not None and (ranks := load_ranks(entry.ranks)) is not None:
         return ranks.encode
     match entry.source:
@@ -61,7 +71,9 @@ def at_hand(entry: Entry) -> Encode | Missing:
             folder = folder_of(source)
             return _from(str(folder), None) or "not_here" if is_intact(folder) else "not_converted"
         case HubSource() as source:
-            return _from(source.repo, source.revision) or "not_here"
+            folder = own_folder(source)
+            ours = _from(str(folder), None) if is_whole(folder) else None
+            return ours or _from(source.repo, source.revision) or "not_here"
     return "shape_only"
 
 

@@ -1,6 +1,7 @@
 """Token ids to shown text, one token at a time: half characters and half stop strings are held back.
 
-Special tokens are left out of the text. The parts and the flush join to exactly what the tokenizer decodes at once.
+Special tokens are left out of the text, but for those that stand in a stop string. Without these the parts and the
+flush join to exactly what the tokenizer decodes at once.
 """
 
 import codecs
@@ -58,9 +59,9 @@ class Detokenizer:
         *,
         shown: Collection[int] = (),
     ) -> None:
-        """`shown` are special tokens that are text all the same."""
+        """`shown` are special tokens that are text all the same, as those are that stand in a stop string."""
         self._vocabulary = vocabulary(tokenizer)
-        self._shown = frozenset(shown)
+        self._shown = self._vocabulary.special_in(stop_strings) | frozenset(shown)
         self._stops = StopAutomaton(stop_strings)
         self._state = State(leading_spaces=self._vocabulary.leading_spaces_dropped)
 

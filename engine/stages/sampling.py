@@ -37,9 +37,10 @@ def draw(scores: torch.Tensor, generator: torch.Generator, left: torch.Tensor | 
     won = row[winner]
     # Up to the winner on the cumulative line: likelier tokens, and equally likely ones of a lower id.
     above = torch.nonzero(row >= won).flatten()
-    likely = row[above].double()
-    ahead = likely[(likely > won) | (above < winner)].sum()
-    low, high = float(ahead / total), min(1.0, float((ahead + won) / total))
+    likely = row[above]
+    # MPS has no float64.
+    ahead = float(likely[(likely > won) | (above < winner)].cpu().double().sum())
+    low, high = ahead / float(total), min(1.0, (ahead + float(won)) / float(total))
     race_time = 1.0 / float(speeds[winner])
     speeds[winner] = 0
     runner_up = int(torch.argmax(speeds))

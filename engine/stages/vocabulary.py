@@ -5,7 +5,7 @@ All of it is read from the tokenizer's own decoder, never from the model's name.
 
 import json
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from transformers import PreTrainedTokenizerFast
@@ -57,6 +57,14 @@ class Vocabulary:
     def is_special(self, token_id: int) -> bool:
         """True for a control token, which decoding with `skip_special_tokens` leaves out."""
         return token_id in self.added and self.added[token_id].special
+
+    def special_in(self, texts: Sequence[str]) -> frozenset[int]:
+        """The control tokens whose names stand in one of these texts."""
+        return frozenset(
+            token_id
+            for token_id, token in self.added.items()
+            if token.special and any(token.content in text for text in texts)
+        )
 
     def is_byte(self, token_id: int) -> bool:
         """True for a token of a byte-fallback vocabulary that stands for one raw byte."""

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 import pytest
 
 from components.stopping import panel as stopping
-from components.stopping.byte_buffer import first_visible, held_after, locate
+from components.stopping.byte_buffer import completed, first_visible, held_after, locate
 from components.stopping.eos import eos_figure, eos_numbers, ranges, shut_out, shut_out_table
 from components.stopping.reasons import reasons, reasons_table
 from components.stopping.text import answer_strip, buffer_table
@@ -206,6 +206,17 @@ def test_special_tokens_hold_no_text():
     found = locate(steps, "ab")
     assert (found.first_step, found.last_step) == (0, 2)
     assert locate(steps, "im_end") is None
+
+
+def test_a_special_token_that_stands_in_a_stop_string_is_text():
+    steps = pieces(b"a", b"<|im_end|>", b"b", held=[0, 10, 0])
+    steps = (steps[0], dataclasses.replace(steps[1], special=True), steps[2])
+    strings = ["<|im_end|>b"]
+    assert [item.data for item in held_after(steps, strings)] == [b"", b"<|im_end|>", b""]
+    assert not any(item.left_out for item in held_after(steps, strings))
+    assert held_after(steps, ["x"])[1].left_out
+    found = locate(steps, completed(steps, ["b", *strings]))
+    assert (found.first_step, found.last_step) == (1, 2)
 
 
 def test_held_bytes_say_what_they_are():

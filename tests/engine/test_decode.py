@@ -4,14 +4,16 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import StopStringCriteria
 
+from engine.conversation import Conversation
 from engine.decode import Turn
 from engine.experiment import Experiment
 from engine.model import LoadedModel
 from engine.stages.forward import forward
 from engine.stages.inputs import make_inputs
 from engine.trace import Event, Prefilled, Stepped, Stopped
-from tests.engine.conversations import run
+from tests.engine.conversations import finish, run
 from tests.engine.models import ROWS, tiny
 
 PROMPT = "the cat sat on"
@@ -55,6 +57,14 @@ def by_hand(loaded: LoadedModel, count: int) -> list[int]:
 
 def test_cached_equals_uncached_for_ten_greedy_steps(architecture: LoadedModel) -> None:
     assert ids(events(architecture)) == by_hand(architecture, 10)
+
+
+def test_greedy_steps_share_one_state_of_the_generator(llama: LoadedModel) -> None:
+    for do_sample, states in ((False, 1), (True, 10)):
+        conversation = Conversation(llama, experiment(sampling={"do_sample": do_sample}))
+        finish(conversation)
+        assert conversation.turn is not None
+        assert len({id(conversation.turn.random_state(step)) for step in range(10)}) == states
 
 
 def test_what_prefill_and_decode_are_fed(llama: LoadedModel) -> None:
@@ -116,6 +126,17 @@ def test_a_stop_string_ends_a_turn_and_is_not_shown(llama: LoadedModel) -> None:
     assert stopped(found).reason == "stop_string"
     assert "".join(step.text for step in steps(found)) + stopped(found).text == "go o"
     assert any(step.held_bytes for step in steps(found))
+
+
+def test_a_control_mark_in_a_stop_string_ends_the_turn_where_generate_ends(embedded: LoadedModel) -> None:
+    mark, stop = embedded.tokenizer.convert_tokens_to_ids("<|im_start|>"), "<|im_start|>"
+    found = events(embedded, forced=[{"step": 2, "token_id": mark}], stop={"max_new_tokens": 6, "stop_strings": [stop]})
+    criterion = StopStringCriteria(embedded.tokenizer, [stop])
+    ends = [bool(criterion(torch.tensor([ids(found)[: step + 1]]), None)) for step in range(len(ids(found)))]
+    assert ends == [False, False, True]
+    assert stopped(found).reason == "stop_string"
+    shown = "".join(step.text for step in steps(found)) + stopped(found).text
+    assert shown == embedded.tokenizer.decode(ids(found)[:2])
 
 
 def test_the_end_of_a_grammar_ends_a_turn(llama: LoadedModel) -> None:

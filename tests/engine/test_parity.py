@@ -14,6 +14,8 @@ from tests.engine.models import tiny
 
 SETTINGS = 300
 BATCHES = 6
+#: None begins in a prompt or lies within a mark: `generate` would find it there.
+STOPS = ("h", " ", "c", "The", "9", "<|im_start|>")
 WORDS = ("the", " cat", "one", "Paris", "is", "and then", "{")
 
 
@@ -47,10 +49,13 @@ def random_prompt(rng: np.random.Generator, loaded: LoadedModel, longest: int) -
     return str(loaded.tokenizer.decode(ids)).replace("\ufffd", "") or "a"
 
 
-def compare(loaded: LoadedModel, sampling: dict[str, Any], prompt: str, new_tokens: int) -> tuple[int, ...]:
-    experiment = Experiment(
-        version=1, model="tiny", prompt=prompt, sampling=sampling, stop={"max_new_tokens": new_tokens}
-    )
+def random_stop(rng: np.random.Generator, new_tokens: int) -> dict[str, Any]:
+    strings = rng.choice(STOPS, size=2, replace=False).tolist() if rng.random() < 0.2 else []
+    return {"max_new_tokens": new_tokens, "stop_strings": strings}
+
+
+def compare(loaded: LoadedModel, sampling: dict[str, Any], prompt: str, stop: dict[str, Any]) -> tuple[int, ...]:
+    experiment = Experiment(version=1, model="tiny", prompt=prompt, sampling=sampling, stop=stop)
     conversation = Conversation(loaded, experiment)
     while conversation.advance():
         pass
@@ -61,10 +66,10 @@ def compare(loaded: LoadedModel, sampling: dict[str, Any], prompt: str, new_toke
         if conversation.turn is None or not conversation.turn.answer:
             return ()
     else:
-        assert stopped.reason in {"eos", "length"}, stopped.evidence
+        assert stopped.reason in {"eos", "length", "stop_string"}, stopped.evidence
     result = parity(conversation)
     assert result.reason is None
-    assert result.theirs == result.ours, (sampling, prompt)
+    assert result.theirs == result.ours, (sampling, prompt, stop)
     return result.ours
 
 
@@ -78,7 +83,7 @@ def test_tokens_equal_generate(name: str, batch: int) -> None:
     for _ in range(SETTINGS // BATCHES):
         sampling = random_sampling(rng, loaded.facts.vocab_rows)
         prompt = random_prompt(rng, loaded, longest=200)
-        lengths.add(len(compare(loaded, sampling, prompt, new_tokens=int(rng.integers(1, 16)))))
+        lengths.add(len(compare(loaded, sampling, prompt, random_stop(rng, int(rng.integers(1, 16))))))
     assert max(lengths) > 10
     assert torch.equal(torch.get_rng_state(), before)
 
@@ -88,4 +93,4 @@ def test_tokens_equal_generate_on_the_embedded_model(embedded: LoadedModel) -> N
     prompts = ["The capital of France is", "Once upon a time", "1, 2, 3,", "你好", "def add(a, b):\n"]
     for index in range(20):
         sampling = random_sampling(rng, embedded.facts.vocab_rows)
-        compare(embedded, sampling, prompts[index % len(prompts)], new_tokens=5)
+        compare(embedded, sampling, prompts[index % len(prompts)], random_stop(rng, 5))

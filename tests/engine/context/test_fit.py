@@ -3,15 +3,19 @@
 from typing import Any
 
 import pytest
+from transformers import PreTrainedTokenizerFast
 
+from engine.context.fit import newest
 from engine.conversation import Conversation
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
-from engine.stages.template import render
+from engine.stages.template import render, render_raw
+from engine.stages.tokens import tokenise
 from engine.trace import Rendered, Stopped
 from tests.engine.context.chats import CHAT, cut, run, said, tokens
 from tests.engine.conversations import experiment, finish, ids, told
 from tests.engine.models import tiny
+from tests.engine.stages.texts import fallback_tokenizer
 
 STAYS = {
     "drop_oldest": (5, 6, 7),
@@ -90,6 +94,23 @@ def test_one_message_alone_is_refused_too() -> None:
     stopped = run("drop_oldest", 5, messages=said("u the cat")).events[-1]
     assert isinstance(stopped, Stopped)
     assert f"the newest message takes {tokens(said('u the cat'))} tokens" in stopped.evidence["message"]
+
+
+def raw(tokenizer: PreTrainedTokenizerFast, text: str) -> Rendered:
+    spans = render_raw(text).spans
+    found = tokenise(tokenizer, text, spans, templated=False, obey_marks=False)
+    fields = (found.ids, found.span_index, found.pieces, found.token_bytes, found.special)
+    return Rendered(0, text, spans, *fields, marks_in_content=0, reused=0, parted=None)
+
+
+@pytest.mark.parametrize("text", ["The capital is in", " the capital 中 is"])
+def test_what_the_tokenizer_put_in_shifts_no_text_of_a_window(text: str) -> None:
+    """A BOS and a space before the first word."""
+    whole = raw(fallback_tokenizer(), text)
+    assert (whole.token_bytes[0], b"".join(whole.token_bytes[1:]).decode()) == (b"<s>", f" {text}")
+    assert newest(whole, 1).text == text
+    for first in range(2, len(whole.token_ids)):
+        assert newest(whole, first).text == b"".join(whole.token_bytes[first:]).decode("utf-8", "ignore")
 
 
 ALTERNATING = (

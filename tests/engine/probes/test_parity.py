@@ -1,15 +1,18 @@
 """The self-check says equal where it is, where the loops part, and why it cannot say."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from transformers import GenerationConfig
 
 from engine.conversation import Conversation
 from engine.experiment import Experiment
 from engine.model import LoadedModel
 from engine.probes.parity import parity
-from tests.engine.models import tiny
+from tests.engine.models import ROWS, tiny
+from tests.engine.stages.texts import metaspace_tokenizer
 
 SAMPLED = {"temperature": 1.2, "top_k": 40, "seed": 5}
 
@@ -81,11 +84,47 @@ def test_an_overlooked_end_parts_where_generate_stops() -> None:
     assert result.first_difference == len(result.theirs) < 8
 
 
+def test_settings_that_come_with_the_model_change_nothing(llama: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = GenerationConfig(min_p=0.9, num_beams=2, begin_suppress_tokens=[40], return_dict_in_generate=True)
+    monkeypatch.setattr(llama.model, "generation_config", own)
+    assert parity(finished(llama)).equal
+    assert llama.model.generation_config is own
+
+
+def only(loaded: LoadedModel, *texts: str) -> dict[str, Any]:
+    """Settings under which nothing but these tokens is drawn."""
+    keep = {loaded.tokenizer.convert_tokens_to_ids(text) for text in texts}
+    return SAMPLED | {"temperature": 5.0, "suppress_tokens": [id for id in range(ROWS) if id not in keep]}
+
+
+def test_a_stop_string_ends_both_at_the_same_token(llama: LoadedModel) -> None:
+    conversation = finished(
+        llama, sampling=only(llama, "a", "b"), stop={"max_new_tokens": 30, "stop_strings": ["abba"]}
+    )
+    assert conversation.trace.stopped(0).reason == "stop_string"  # type: ignore[union-attr]
+    assert parity(conversation).equal
+
+
+def test_generate_ends_earlier_at_a_stop_string_that_begins_in_the_prompt(llama: LoadedModel) -> None:
+    fields = {"messages": None, "prompt": "the cat\n", "stop": {"max_new_tokens": 5, "stop_strings": ["\n\n"]}}
+    result = parity(finished(llama, sampling=only(llama, "Ċ"), **fields))
+    assert (len(result.ours), len(result.theirs), result.first_difference) == (2, 1, 1)
+
+
+def test_a_stop_string_that_no_token_can_end_ends_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = replace(tiny("llama"), tokenizer=metaspace_tokenizer())
+    conversation = finished(
+        loaded, messages=None, prompt="the capital", stop={"max_new_tokens": 4, "stop_strings": ["é"]}
+    )
+    assert parity(conversation).equal
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
         ({"sampling": SAMPLED | {"order": "llama.cpp"}}, "own order"),
         ({"forced": [{"step": 1, "token_id": 50}]}, "by hand"),
+        ({"stop": {"max_new_tokens": 4, "stop_strings": ["x" * 100, "é" * 51]}}, "more than 200 bytes"),
     ],
 )
 def test_what_generate_cannot_do_is_said(llama: LoadedModel, fields: dict[str, Any], reason: str) -> None:

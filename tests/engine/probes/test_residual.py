@@ -10,10 +10,11 @@ from torch import nn
 from engine.anatomy import anatomy
 from engine.experiment import ExperimentError
 from engine.model import LoadedModel
-from engine.probes.contributions import linear_norm
+from engine.probes.contributions import LinearNorm, linear_norm
 from engine.probes.inside import inside
 from engine.probes.norms import norms
 from engine.probes.residual import residual
+from tests.engine.far import far
 from tests.engine.models import tiny
 from tests.engine.probes.test_lens import FACTS, FAMILIES, talk, whole
 
@@ -125,3 +126,10 @@ def test_the_first_position_of_the_embedded_model_is_massive_until_the_final_nor
     assert (shares.target_id, shares.logit) == (golden["paris_id"], pytest.approx(17.91, abs=0.01))
     assert shares.max_difference < 1e-4
     assert shares.attention_shares.argmax() == 23  # measured: +6.62 of 17.91
+
+
+@pytest.mark.parametrize("centres", [False, True])
+def test_a_norm_is_taken_apart_on_a_device_without_float64(centres: bool) -> None:
+    gain, output = torch.linspace(-1, 2, 8), torch.linspace(3, -1, 8)
+    there = LinearNorm(far(gain), far(torch.zeros(8)), centres).direction(far(output))
+    assert torch.equal(there, LinearNorm(gain, torch.zeros(8), centres).direction(output))

@@ -4,15 +4,17 @@ import importlib.metadata
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.catalog import load_catalog
+from engine.catalog import HubSource, load_catalog
 from engine.conversation import Conversation
+from engine.loading.hub import own_folder
 from engine.model import LoadedModel
 from engine.probes import tokenizers as probe
-from engine.probes.tokenizers import MAX_TEXT, at_hand, tokenizers
+from engine.probes.tokenizers import MAX_TEXT, tokenizers
 from engine.ranks import load_ranks
 from tests.engine.conversations import experiment
 from tests.engine.qwen import PATTERN, qwen_oracle
@@ -29,11 +31,10 @@ TEXTS = (
 
 
 @pytest.fixture(autouse=True)
-def looked_for_anew() -> Iterator[None]:
-    at_hand.cache_clear()
+def looked_for_anew(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(probe, "_FOUND", {})
     load_ranks.cache_clear()
     yield
-    at_hand.cache_clear()
     load_ranks.cache_clear()
 
 
@@ -103,6 +104,21 @@ def test_what_is_not_here_says_why_and_nothing_is_downloaded(
     assert found["tiny"].tokens == len(llama.tokenizer.encode("the cat"))
     assert asked
     assert all(local for _, local in asked)
+
+
+def test_a_model_fetched_meanwhile_is_counted_from_where_the_app_keeps_it(
+    llama: LoadedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DECODESCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "none"))
+    source = load_catalog().find("gpt2").source
+    assert isinstance(source, HubSource)
+    assert rows(llama, "the cat")["gpt2"].missing == "not_here"
+    folder = own_folder(source)
+    llama.tokenizer.save_pretrained(folder)
+    (folder / "config.json").write_text('{"model_type": "gpt2"}')
+    (folder / "model.safetensors").touch()
+    assert rows(llama, "the cat")["gpt2"].tokens == len(llama.tokenizer.encode("the cat"))
 
 
 def test_without_a_text_the_newest_question_is_counted(llama: LoadedModel) -> None:

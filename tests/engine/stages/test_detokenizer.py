@@ -183,6 +183,16 @@ def test_a_stop_inside_two_tokens_shows_nothing_of_itself(embedded: LoadedModel)
     assert (match.string, match.index, match.start) == (stop, 1, len(pieces[0] + pieces[1]) - 2)
 
 
+def test_a_mark_that_only_begins_a_stop_string_is_shown_and_other_marks_are_not() -> None:
+    tokenizer = tiny_tokenizer()
+    ids = tokenizer("a<|im_start|>b<|im_end|>c")["input_ids"]
+    parts, rest, stop = shown(tokenizer, ids, ["<|im_start|>user"])
+    assert ("".join(parts) + rest, stop) == ("a<|im_start|>bc", None)
+    parts, rest, stop = shown(tokenizer, ids, ["b<|im_end|>"])
+    assert "".join(parts) + rest == "a"
+    assert stop == StopMatch("b<|im_end|>", index=0, start=1, end=12)
+
+
 def test_nothing_comes_after_a_stop() -> None:
     """This token is a space and two bytes of a character: the stop ends amid it."""
     detokenizer = Detokenizer(qwen_tokenizer(), [" "])

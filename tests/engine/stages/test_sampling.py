@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from engine.stages.sampling import draw, greedy
+from tests.engine.far import far
 
 
 def scores(seed: int, size: int) -> torch.Tensor:
@@ -33,6 +34,14 @@ def test_looking_only_at_what_is_left_changes_nothing(size: int) -> None:
         left = torch.nonzero(row > -torch.inf).flatten()
         assert astuple(draw(row, ours, left)) == astuple(draw(row, whole))
         assert torch.equal(ours.get_state(), whole.get_state())
+
+
+def test_a_device_without_float64_draws_the_same() -> None:
+    here, there = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    for seed in range(20):
+        row = scores(seed, 40)
+        left = torch.nonzero(row > -torch.inf).flatten()
+        assert astuple(draw(far(row), there, far(left))) == astuple(draw(row, here, left))
 
 
 def test_u_picks_the_same_token_on_the_cumulative_line() -> None:
