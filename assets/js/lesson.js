@@ -1,6 +1,6 @@
 // The lesson strip: the list of lessons, or the note that is played, with its question and answer.
 decodescope.views.lesson = (root, send, options) => {
-  const { make, attribute, unpack, list, edged, scrolls, pressed, narrow } = decodescope;
+  const { make, attribute, unpack, list, edged, scrolls, pressed, narrow, sight } = decodescope;
   const QUOTED = /(["“] [^\s"”]{1,20}["”])/; // a token that begins with a space: no line ends between it and its quotation mark
   const box = root.appendChild(make("section", "lesson"));
   const rename = (label) => attribute(box, "aria-label", label);
@@ -84,9 +84,8 @@ decodescope.views.lesson = (root, send, options) => {
     if (!box.contains(focused) || (focused.checkVisibility() && !focused.disabled)) return;
     follow(box.hidden ? document.getElementById("lessons") : title);
   };
-  const pointer = decodescope.pointer(box);
   point.type = "button";
-  point.addEventListener("click", () => pointer.show());
+  point.addEventListener("click", () => sight.show());
   let key = "";
   return {
     rename,
@@ -105,8 +104,8 @@ decodescope.views.lesson = (root, send, options) => {
         cards.update(value.list.cards);
       }
       if (!value.note) {
+        if (key) sight.point(""); // else a station's part may be on its way into sight
         key = "";
-        pointer.to("");
         keep(focused);
         return;
       }
@@ -141,105 +140,10 @@ decodescope.views.lesson = (root, send, options) => {
         const column = document.getElementById("right");
         const above = narrow() ? box : !now.part && column.getBoundingClientRect().top < 0 ? column : null;
         if (!pressed()) above?.scrollIntoView({ block: "start" });
-        pointer.to(now.part);
+        sight.point(now.part);
       }
       key = now.key;
       keep(focused);
     },
-  };
-};
-
-// The part of the panel that a note speaks of is marked. Beside a note that stays in sight it is also brought into sight, once
-// the panel shows it; on a phone the note would be gone by that, so there a button does it.
-decodescope.pointer = (note) => {
-  const { measured, pressed, narrow, motion } = decodescope;
-  const PATIENCE = 60; // times 50 milliseconds: a panel that is opened for the first time is built first
-  let wanted = "";
-  let marked = [];
-  let timer = 0;
-
-  const heading = (id) => document.getElementById(`${id}-heading`);
-  const mark = (nodes) => {
-    for (const node of marked) node.removeAttribute("data-pointed");
-    for (const node of nodes) node.setAttribute("data-pointed", "");
-    marked = nodes;
-  };
-  // To the end of its section: a remark belongs to the picture under it.
-  function end(part) {
-    let bottom = part.getBoundingClientRect().bottom;
-    for (let next = part.nextElementSibling; next && !next.classList.contains("section"); next = next.nextElementSibling) {
-      bottom = Math.max(bottom, next.getBoundingClientRect().bottom);
-    }
-    return bottom;
-  }
-  // How far down the screen a note reaches that stays in sight.
-  const stuck = () => {
-    const strip = note.closest(".block");
-    return getComputedStyle(strip).position === "sticky" ? strip.offsetHeight + 8 : 0;
-  };
-  // A browser takes what lies under the note for in sight: what the keyboard comes to there is brought out.
-  const uncover = (by) => {
-    if (by > 0) window.scrollBy({ top: -by, behavior: "instant" });
-  };
-  document.addEventListener("focusin", ({ target }) => {
-    if (pressed() || target.tabIndex < 0 || !target.closest("#right .tabitem")) return;
-    const SHADOW = 8; // as in the style sheet
-    measured(uncover, () => stuck() && note.getBoundingClientRect().bottom + SHADOW - target.getBoundingClientRect().top, uncover);
-  });
-  let following = false; // since the person has done nothing after the note came
-  // Into sight under the note, where it is not there as a whole.
-  const scroll = (part, always) =>
-    measured(
-      mark,
-      () => {
-        const top = (heading(part.id) || part).getBoundingClientRect().top;
-        const seen = top >= note.getBoundingClientRect().bottom && end(part) <= window.innerHeight;
-        return [seen, top - stuck() - 14];
-      },
-      ([seen, by]) => {
-        if (always || (following && !seen)) window.scrollBy({ top: by, behavior: motion() });
-      },
-    );
-  // Pictures above may still grow: looked at again a little later, unless the person has done something meanwhile.
-  // A press must end on what it began on, so a page that still glides stands where it is.
-  let left = [];
-  const leave = (event) => {
-    if (following && event?.type === "pointerdown") window.scrollTo({ top: window.scrollY, behavior: "instant" });
-    following = false;
-    left.splice(0).forEach(clearTimeout);
-  };
-  for (const act of ["wheel", "pointerdown", "keydown"]) document.addEventListener(act, leave, { passive: true });
-  const settle = (part) => {
-    scroll(part, false);
-    left = [250, 800].map((after) => setTimeout(() => scroll(part, false), after));
-  };
-  function look(tries, use) {
-    clearTimeout(timer);
-    const part = document.getElementById(wanted);
-    if (part?.checkVisibility() && !part.querySelector(":scope > .html-container > * > [hidden]")) use(part);
-    else if (tries) timer = setTimeout(() => look(tries - 1, use), 50);
-  }
-  return {
-    to(id) {
-      wanted = id;
-      mark([]);
-      clearTimeout(timer);
-      leave();
-      if (!id) return;
-      following = !pressed();
-      timer = setTimeout(() => {
-        look(PATIENCE, (part) => {
-          mark([heading(part.id) || part]);
-          if (following && !narrow()) settle(part);
-        });
-      }, 50);
-    },
-    show: () =>
-      look(0, (part) => {
-        scroll(part, true);
-        const node = heading(part.id) || part;
-        node.tabIndex = -1; // the keyboard and the screen reader go along
-        node.focus({ preventScroll: true });
-      }),
   };
 };

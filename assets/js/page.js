@@ -21,9 +21,3 @@ document.addEventListener("keydown", (event) => {
     stations[Number(event.key) - 1]?.click();
   }
 });
-
-// Where the panel lies below the conversation, choosing a station brings it into sight.
-document.addEventListener("click", (event) => {
-  if (!event.target.closest("#rail .st") || !decodescope.narrow()) return;
-  document.getElementById("right").scrollIntoView({ behavior: decodescope.motion() });
-});

@@ -1,6 +1,6 @@
 // The pipeline as a row of stations, with a slim row of further groups under it; or (variant "status") the footer's line of facts and checks.
 decodescope.views.rail = (root, send, options) => {
-  const { make, attribute, list, edged, reveal, roving } = decodescope;
+  const { make, attribute, list, edged, reveal, roving, sight } = decodescope;
   const status = options.variant === "status";
   const row = make(status ? "div" : "nav", status ? "status-row" : "rail-row");
   const rename = (label) => attribute(row, "aria-label", label);
@@ -31,8 +31,9 @@ decodescope.views.rail = (root, send, options) => {
         node.append(make("small"), make("b"), make("em"));
         return box.appendChild(node);
       },
-      (node, [id, title, result, note, tone]) => {
+      (node, [id, title, result, note, tone, part]) => {
         node.dataset.id = id;
+        node.dataset.part = part;
         node.dataset.tone = tone;
         [title, result, note].forEach((text, index) => {
           if (node.children[index].textContent !== text) node.children[index].textContent = text;
@@ -48,7 +49,10 @@ decodescope.views.rail = (root, send, options) => {
   const groups = [];
   const nodes = () => [stations, ...groups.map((one) => one.stations)].flatMap((one) => one.nodes);
   // One stop of the Tab key a line, so that each can be scrolled by keys where it is wider than its box.
-  const pick = (node) => send({ id: node.dataset.id });
+  const pick = (node) => {
+    send({ id: node.dataset.id });
+    sight.lead(node.dataset.part);
+  };
   const settles = [
     roving(line, ".st", () => stations.nodes, pick),
     roving(slim, ".st", () => groups.flatMap((one) => one.stations.nodes), pick),

@@ -128,7 +128,6 @@ decodescope.recordPage = (data) => {
     if (typeof sent.id === "string" && sent.id in data.owner) {
       station = sent.id;
       draw();
-      if (decodescope.narrow()) right.scrollIntoView();
       return;
     }
     pause();

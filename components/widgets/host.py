@@ -24,7 +24,7 @@ from components.copy import LANGUAGES
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-WIDGETS = ("host", "follow", "rail", "token_strip", "table", "chart_host", "pad", "heatmap")
+WIDGETS = ("host", "follow", "sight", "rail", "token_strip", "table", "chart_host", "pad", "heatmap")
 SCRIPTS = (*WIDGETS, "stream", "lesson", "page", "language", "sharing", "reach")
 _EPOCH = time.time_ns() - time.monotonic_ns()
 BLOCK = 32  # also in assets/js/host.js

@@ -151,7 +151,9 @@ def test_a_button_that_goes_away_hands_the_focus_on(replayed: str, browser_page:
     opener = "document.activeElement.id === 'lessons'"
 
     def press(part: str, action: str, wanted: str) -> None:
-        page.locator(f"#lesson .lesson-{part} [data-do={action}]").focus()
+        button = page.locator(f"#lesson .lesson-{part} [data-do={action}]")
+        button.wait_for()
+        button.focus()
         page.keyboard.press("Enter")
         eventually(lambda: page.evaluate(wanted), f"the focus after {action}")
 

@@ -200,3 +200,28 @@ def test_a_button_that_asks_says_so_until_the_answer_is_there(visit: OpenApp) ->
     assert len(page.rows("context-policies")) > 1
     page.press("ask-policies")  # the same answer again, at once
     eventually(lambda: page.page.get_attribute("#ask-policies", "aria-busy") is None, "the same answer")
+
+
+#: Whether the heading of a part is seen.
+SEEN = """(id) => {
+  const { top, bottom } = document.getElementById(`${id}-heading`).getBoundingClientRect();
+  return top >= 0 && bottom <= window.innerHeight;
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_station_that_shares_its_panel_leads_to_its_own_part(visit: OpenApp, width: int) -> None:
+    """Processors and Draw are one panel: a person who presses Draw sees the draw, not the processors again."""
+    page = visit(width=width, height=800)
+    page.step()
+    for station, part, first in (("draw", "sampling-draw", "processors"), ("text", "stopping-answer", "stop")):
+        page.open(first)
+        eventually(lambda part=part: page.page.locator(f"#{part}").is_visible(), "the panel")
+        assert not page.page.evaluate(SEEN, part)
+        page.open(station)
+        eventually(lambda part=part: page.page.evaluate(SEEN, part), f"{part} in sight")
+        page.page.keyboard.press(str(page.stations.index(first) + 1))
+        eventually(lambda: page.page.evaluate("document.getElementById('right').getBoundingClientRect().top >= -1"))
+    page.open("prompt")  # the part is of a panel that is opened next
+    page.open("draw")
+    eventually(lambda: page.page.evaluate(SEEN, "sampling-draw"), "the part of a panel just opened")
