@@ -12,13 +12,13 @@ from components import lanes, language, model_choice, relabel
 from components.choices import as_dict, order
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak
-from components.frame import ahead, frame, live
+from components.frame import ahead, frame
 from components.intents import Intents
 from components.layout import Layout
 from components.lesson_player import wiring
-from components.message_field import back, sent
 from components.panel import Panel
 from components.panels import PANELS
+from components.saying import Saying
 from components.sharing import button as sharing
 from components.telling import say_to
 from components.visit import Visit
@@ -29,7 +29,7 @@ from engine.experiment import Experiment
 log = logging.getLogger(__name__)
 
 
-class Page(Layout):
+class Page(Saying):
     """Wires every event of the layout; `blocks` is what is launched."""
 
     def __init__(
@@ -189,48 +189,6 @@ class Page(Layout):
 
         return handle
 
-    def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], bool]) -> Callable[..., list[Any]]:
-        def handle(visit: Visit, message: str, values: Sequence[Any]) -> list[Any]:
-            taken = intent(visit, message, self.settings.read(values))
-            return [sent(message) if taken else {}, self.frame(visit)]
-
-        return handle
-
-    def _take(self, visit: Visit, message: str) -> list[Any]:
-        """The typed message leaves its field before the run, which may last; none does while one goes on or waits."""
-        if not visit.session_id:  # the page is not open yet, or was left alone: the message would be lost
-            return [{}, gr.skip()]
-        if visit.running or visit.typed:
-            visit.notice, visit.turned_away = say_to(visit).text("answer_first"), visit.turned_away + 1
-            return [{}, self.frame(visit)]
-        visit.typed = message
-        return [sent(message), gr.skip()]
-
-    def _run(self, visit: Visit, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-        if visit.turned_away and not visit.typed:  # what it was refused for may have ended by now
-            visit.turned_away -= 1
-            yield self.frame(visit)
-            return
-        form = self.settings.read(values)
-        message, visit.typed = visit.typed, ""
-        if visit.running:  # two presses were taken before either had begun
-            visit.notice, visit.returned = say_to(visit).text("answer_first"), message or visit.returned
-            yield self.frame(visit)
-            return
-        visit.running, taken = True, False
-        try:
-            for value in live(lambda *before: self.frame(visit, *before), self.intents.run(visit, message, form)):
-                taken = True
-                yield value
-        finally:  # also where a frame fails or the page closes: Run must not stay disabled
-            visit.running = False
-            # The notice cannot tell whether the message was refused: another event may have changed it meanwhile.
-            if not taken:  # an empty one beside it, of a second press, takes no message away
-                visit.returned = message or visit.returned
-            elif visit.notice == say_to(visit).text("answer_first"):
-                visit.notice = ""
-        yield self.frame(visit)
-
     def _grid(self, visit: Visit, temperatures: str, seeds: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
         form = self.settings.read(values)
         if visit.running:
@@ -245,13 +203,6 @@ class Page(Layout):
             visit.running = False
         yield self.frame(visit)
 
-    def _edit(self, visit: Visit) -> list[Any]:
-        """The text of a message goes into the field, or out of it again."""
-        before = visit.editing
-        self.intents.edit(visit)
-        text, visit.returned = visit.returned, ""
-        return [text if visit.editing != before else gr.skip(), self.frame(visit)]
-
     def _refill(self, visit: Visit) -> list[Any]:
         """The form shows the settings of the run that was gone back to."""
         trace = self.intents.view(visit).trace
@@ -260,11 +211,6 @@ class Page(Layout):
         visit.refill = False
         now = form_values(trace.experiment)
         return [now[name] for name in self.form]
-
-    def _give_back(self, visit: Visit) -> dict[str, str]:
-        """A message that was refused comes back into its field."""
-        refused, visit.returned = visit.returned, ""
-        return back(refused)
 
     def _choose_station(self, visit: Visit, event: gr.EventData) -> list[Any]:
         data = as_dict(event._data)
