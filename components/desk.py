@@ -167,10 +167,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
     @told
     def move(self, visit: Visit, by: int) -> None:
         """The arrow keys: one token on or back; a new token where there is none further on."""
-        last = positions(self.view(visit)) - 1
-        here = last if visit.cursor.position is None else visit.cursor.position
-        if here + by <= last:
-            visit.look_at(position=max(here + by, 0))
+        if visit.move(by, positions(self.view(visit)) - 1):
             return
         visit.look_at(position=None)
         if visit.playing:

@@ -133,8 +133,8 @@ class Page(Saying):
             self.intents, self.visit, self.feed, self.frame, self._refill, [*self.form.values()], **heavy
         )
         for button, by in ((self.left, -1), (self.right, 1)):
-            move = functools.partial(self.intents.move, by=by)
-            button.click(self._plain(move), self.visit, self.feed, **heavy)
+            move = functools.partial(self._move, by=by)
+            button.click(move, self.visit, self.feed, **heavy, **each)
         self.rail.select(self._choose_station, [self.visit], [self.panels.tabs, self.feed], **light, **each)
         for part in (self.conversation, self.timeline, *self._selectable()):
             chosen = part.select(self._select, self.visit, self.feed, **heavy, **each)
@@ -220,6 +220,12 @@ class Page(Saying):
         mine = visit.choices
         tab, frame = self._panel(visit)
         return [tab, frame if visit.choices == mine else gr.skip()]
+
+    def _move(self, visit: Visit, by: int) -> Any:
+        self.intents.move(visit, by)
+        mine = visit.choices
+        frame = self.frame(visit)
+        return frame if visit.choices == mine else gr.skip()
 
     def _panel(self, visit: Visit) -> list[Any]:
         """The frame first: it takes its time, and the tab must be that of the station chosen last."""

@@ -59,6 +59,19 @@ class Visit:
             self.cursor = replace(self.cursor, **newest)
             self.choices += 1
 
+    def move(self, by: int, last: int) -> bool:
+        """Moves the cursor along the positions up to `last`; False where there is none so far on.
+
+        Each of several moves at once goes on from where the one before has come to.
+        """
+        with _CHOOSING:
+            here = last if self.cursor.position is None else self.cursor.position
+            if here + by > last:
+                return False
+            self.cursor = replace(self.cursor, position=max(here + by, 0))
+            self.choices += 1
+            return True
+
     def look_at(self, **fields: Any) -> None:
         """Sets fields of the cursor; those chosen meanwhile stay."""
         with _CHOOSING:
