@@ -12,7 +12,7 @@ from components import lanes, language, model_choice, relabel
 from components.choices import as_dict, order
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak
-from components.frame import ahead, frame
+from components.frame import ahead, early, frame
 from components.intents import Intents
 from components.layout import Layout
 from components.lesson_player import wiring
@@ -22,8 +22,7 @@ from components.saying import Saying
 from components.sharing import button as sharing
 from components.telling import say_to
 from components.visit import Visit
-from components.widgets import host, rail
-from components.widgets.rail import Station
+from components.widgets import host
 from engine.experiment import Experiment
 
 log = logging.getLogger(__name__)
@@ -57,8 +56,10 @@ class Page(Saying):
     def frame(self, visit: Visit, before: dict[str, Any] | None = None) -> dict[str, Any]:
         """The feed's value: everything in sight, anew; with `before`, the value before, only the newest token is.
 
-        A record that cannot be shown is closed.
+        A record that cannot be shown is closed. While the first model is being loaded the language alone can change.
         """
+        if not self.intents.ready:
+            return early(visit)
         began = host.moment()
         try:
             return self._frame(visit, began, before)
@@ -100,7 +101,7 @@ class Page(Saying):
         asked = [self.visit, message, filled]
         told = [self.message.settled, self.feed]
         opened = self.blocks.load(
-            self._open, self.header.language, [self.visit, self.feed], js=language.REMEMBERED, **opening
+            self._open, [self.visit, self.header.language], [self.visit, self.feed], js=language.REMEMBERED, **opening
         )
         restored = (self._restore, [self.panels.tabs, *self.form.values()])
         opened.then(restored[0], self.visit, restored[1], **light)
@@ -160,17 +161,19 @@ class Page(Saying):
     def _selectable(self) -> list[gr.HTML]:
         return [part for parts in self.panels.parts.values() for part in parts]
 
-    def _open(self, spoken: str, request: gr.Request) -> Iterator[list[Any]]:
-        for said in self.intents.waiting(spoken):
-            loading = rail.value([Station("", "", said)])
-            not_yet = {"run": True}
-            told = host.feed_value(
-                {"notice": loading}, {}, hidden={}, disabled=not_yet, language=spoken, began=host.moment()
-            )
-            yield [gr.skip(), told]
-        visit = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
-        if visit.station not in self.owner:  # a link names it, which may come from anywhere
-            visit.station = Visit().station
+    def _open(self, visit: Visit, spoken: str, request: gr.Request) -> Iterator[list[Any]]:
+        """Fills the very visit that the page has had so far: meanwhile its language may be chosen."""
+        if visit.language == DEFAULT:  # else it was chosen while this waited for its turn
+            visit.language = spoken
+        for said in self.intents.waiting(visit):
+            yield [gr.skip(), early(visit, said)]
+        spoken = visit.language
+        opened = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
+        if opened.station not in self.owner:  # a link names it, which may come from anywhere
+            opened.station = Visit().station
+        if visit.language != spoken:
+            opened.language = visit.language
+        vars(visit).update(vars(opened))
         yield [visit, self.frame(visit)]
 
     def _restore(self, visit: Visit) -> list[Any]:
@@ -205,8 +208,8 @@ class Page(Saying):
 
     def _refill(self, visit: Visit) -> list[Any]:
         """The form shows the settings of the run that was gone back to."""
-        trace = self.intents.view(visit).trace
-        if not visit.refill or trace is None:
+        trace = self.intents.view(visit).trace if visit.refill else None
+        if trace is None:
             return [gr.skip()] * len(self.form)
         visit.refill = False
         now = form_values(trace.experiment)
@@ -230,7 +233,7 @@ class Page(Saying):
     def _panel(self, visit: Visit) -> list[Any]:
         """The frame first: it takes its time, and the tab must be that of the station chosen last."""
         frame = self.frame(visit)
-        return [gr.Tabs(selected=self.owner[visit.station].STATION), frame]
+        return [gr.Tabs(selected=self.owner[visit.station].STATION) if self.intents.ready else gr.skip(), frame]
 
     def _select(self, visit: Visit, event: gr.EventData) -> Any:
         data = as_dict(event._data)
