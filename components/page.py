@@ -122,7 +122,7 @@ class Page(Saying):
         ended = self.message.settle(begun).then(self._run, [self.visit, filled], self.feed, **heavy, **each)
         given_back = ended.then(self._give_back, self.visit, self.message.settled, **light, **each)
         self._follow_model(self.message.settle(given_back))
-        self.edit.click(self._edit, self.visit, [message, self.feed], **light)
+        self.edit.click(self._edit, [self.visit, message], [message, self.feed], **light)
         for button, *fields in self.panels.grids:
             self.settings.pressed(button.click).then(self._grid, [self.visit, *fields, filled], self.feed, **heavy)
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)

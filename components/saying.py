@@ -25,7 +25,7 @@ class Saying(Layout, ABC):
     def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], bool]) -> Callable[..., list[Any]]:
         def handle(visit: Visit, message: str, values: Sequence[Any]) -> list[Any]:
             taken = intent(visit, message, self.settings.read(values))
-            return [sent(message) if taken else {}, self.frame(visit)]
+            return [sent(message) | back(self._draft(visit)) if taken else {}, self.frame(visit)]
 
         return handle
 
@@ -65,13 +65,24 @@ class Saying(Layout, ABC):
         yield self.frame(visit)
 
     def _give_back(self, visit: Visit) -> dict[str, str]:
-        """A message that was refused comes back into its field."""
+        """A message that was refused comes back into its field, or the draft that an edit had put aside."""
         refused, visit.returned = visit.returned, ""
-        return back(refused)
+        return back(refused or self._draft(visit))
 
-    def _edit(self, visit: Visit) -> list[Any]:
-        """The text of a message goes into the field, or out of it again."""
+    def _edit(self, visit: Visit, typed: str) -> list[Any]:
+        """The text of a message goes into the field in the place of what is typed there, or out of it again."""
         before = visit.editing
         self.intents.edit(visit)
-        text, visit.returned = visit.returned, ""
-        return [text if visit.editing != before else gr.skip(), self.frame(visit)]
+        if visit.editing == before:
+            return [gr.skip(), self.frame(visit)]
+        if visit.editing is None:
+            return [self._draft(visit), self.frame(visit)]
+        text, visit.returned, visit.draft = visit.returned, "", typed
+        return [text, self.frame(visit)]
+
+    def _draft(self, visit: Visit) -> str:
+        """What an edit has put aside, once, when the edit is over."""
+        if visit.editing is not None:
+            return ""
+        draft, visit.draft = visit.draft, ""
+        return draft

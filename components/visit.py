@@ -32,6 +32,7 @@ class Visit:
     notice: str = ""  # the last problem, in words a person can act on
     said: str = ""  # what was done, where that cannot be seen
     editing: int | None = None  # the message whose new text is being written
+    draft: str = ""  # what stood in the field before that text
     grid: Any = None  # the newest grid, as far as it is
     asked: Experiment | None = None  # what the grid is of, at its full length
     refill: bool = False  # the form is to show the settings of the run
