@@ -24,19 +24,21 @@ class Choosing(DeskPart):
     hand: "ModelsAtHand | None"
 
     def model_of(self, visit: Visit) -> str:
-        """The id of the model that the visit is on."""
+        """The id of the model that the visit is on, or will be on once that is here."""
+        if self.hand is not None and not self.ready:
+            return self.hand.started
         return self.runtime.facts_of(visit.session_id).model_id
 
-    def waiting(self, language: str) -> Iterator[str]:
-        """How far the first model has come, in that language, each time that changes, until it is here."""
+    def waiting(self, visit: Visit) -> Iterator[str]:
+        """How far the first model has come, in the visit's language, each time either changes, until it is here."""
         if self.hand is None:
             if not self.ready:
-                speak(language)
+                speak(visit.language)
                 yield words("page").text("loading")
             return
         held = self.hand.begin(self.hand.started)
-        for progress in _changes(held):
-            speak(language)  # each step of a generator may be in another context
+        for progress in _changes(held, visit):
+            speak(visit.language)  # each step of a generator may be in another context
             yield loading_text(held.entry.title, progress)
 
     def choose_model(self, visit: Visit, model_id: str, form: dict[str, Any]) -> Iterator[None]:
@@ -46,11 +48,12 @@ class Choosing(DeskPart):
         """
         visit.wanted = model_id
         with telling(self, visit):
-            if self.hand is None or model_id == self.model_of(visit):
+            now = self.runtime.facts_of(visit.session_id).model_id
+            if self.hand is None or model_id == now:
                 visit.loading = ""
                 return
             held = self.hand.begin(model_id)
-            for progress in _changes(held):
+            for progress in _changes(held, visit):
                 if visit.wanted != model_id:
                     return
                 speak(visit.language)
@@ -78,13 +81,13 @@ class Choosing(DeskPart):
             visit.loading = ""
 
 
-def _changes(held: "Held") -> "Iterator[Progress]":
-    """How far a model on its way has come, each time that changes, until it is decided."""
+def _changes(held: "Held", visit: Visit) -> "Iterator[Progress]":
+    """How far a model on its way has come, each time that or the visit's language changes, until it is decided."""
     seen = None
     while not held.wait(LOOK_EVERY):
-        now = held.progress
+        now = held.progress, visit.language
         if now != seen:
-            yield now
+            yield now[0]
         seen = now
 
 

@@ -56,19 +56,22 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
 
     @property
     def runtime(self) -> "Runtime | ManyRuntimes":
-        """The runtime; waits for the model that the program is loading."""
+        """The runtime. Raises `Refused` while the program loads its first model: what is pressed does not wait."""
+        if not self.ready:
+            raise Refused(words("page").text("loading"))
         return self._runtime.result()
 
     @property
     def ready(self) -> bool:
-        """False while the model is being loaded."""
+        """False while the program loads its first model."""
         return self._runtime.done()
 
     def open(self, session_id: str, language: str = DEFAULT, link: str = "") -> Visit:
-        """A new page: the default experiment, rendered and prefilled, waits for the first Step; or a record.
+        """A new page, once a model is here: the default experiment waits, prefilled, for its first Step; or a record.
 
         A link waits as it is; one that cannot be opened leaves the default, and the notice says why.
         """
+        self._runtime.result()
         visit = Visit(session_id, language)
         if link and self.opened(visit, link):
             return visit
@@ -167,10 +170,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
     @told
     def move(self, visit: Visit, by: int) -> None:
         """The arrow keys: one token on or back; a new token where there is none further on."""
-        last = positions(self.view(visit)) - 1
-        here = last if visit.cursor.position is None else visit.cursor.position
-        if here + by <= last:
-            visit.look_at(position=max(here + by, 0))
+        if visit.move(by, positions(self.view(visit)) - 1):
             return
         visit.look_at(position=None)
         if visit.playing:
@@ -214,7 +214,7 @@ class Desk(Branching, Choosing, Player, Recording, Teaching, Sharing):
         self._start(visit, self.default)
 
     def close(self, session_id: str) -> None:
-        self.runtime.close(session_id)
+        self._runtime.result().close(session_id)
 
     # How it is done.
 

@@ -23,8 +23,20 @@ from components.widgets.rail import Station
 from engine.experiment import ExperimentError
 from engine.refusals import Refused
 
+#: Buttons, outside the panels, that can do nothing before the page is open: until then they are disabled.
+BUTTONS = (
+    *("lessons", "link", "record-open", "record-save", "record-page"),
+    *("step", "run", "stop", "back", "new", "edit", "save-edit", "run-live", "move-left", "move-right"),
+)
+
 #: Seconds of making a frame above which it pays to send the token ahead of it: about what sending it takes.
 SLOW_FRAME = 0.008
+
+
+def early(visit: Visit, said: str = "") -> dict[str, Any]:
+    """The feed's value while the first model is being loaded: the language, and how far the model has come."""
+    first = {"notice": rail.value([Station("", "", said)])} if said else {}
+    return host.feed_value(first, {}, hidden={}, disabled={}, language=visit.language, began=host.moment())
 
 
 def frame(
@@ -80,7 +92,8 @@ def frame(
         }
         | {f"ask-{name}": idle for name in panel.CONTROLS.asks}
         | {part: value is None for name, value in drawn.items() for part in (name, heading_of(name))},
-        disabled={"run": visit.running, "grid": visit.running, "stop": not (visit.running or visit.keeping)},
+        disabled=dict.fromkeys(BUTTONS, False)
+        | {"run": visit.running, "grid": visit.running, "stop": not (visit.running or visit.keeping)},
         language=visit.language,
         began=began,
     )

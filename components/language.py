@@ -9,7 +9,7 @@ from components.copy import DEFAULT, LANGUAGES, words
 from components.visit import Visit
 
 #: What a page that opens asks its browser for: the language chosen before, else the one that the browser prefers.
-REMEMBERED = "() => [decodescope.language()]"
+REMEMBERED = "(visit) => [visit, decodescope.language()]"
 REMEMBER = "(visit, language) => [visit, decodescope.language(language)]"
 
 

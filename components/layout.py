@@ -6,10 +6,12 @@ import gradio as gr
 
 from components import relabel
 from components.copy import words
+from components.frame import BUTTONS
 from components.header import Header
 from components.lesson_player import strip
 from components.message_field import MessageField
 from components.panel_column import PanelColumn
+from components.panels import PANELS
 from components.settings_form import SettingsForm
 from components.visit import Visit
 from components.widgets import host, rail, token_strip
@@ -29,7 +31,8 @@ class Layout:
             title="Decodescope", analytics_enabled=False, fill_width=True, delete_cache=(600, 600)
         ) as self.blocks:
             # First of all: gradio's page looks for what an event changes from the top of the tree, at every token.
-            self.feed = host.feed("feed", say.text("feed"))
+            hidden = ("save-edit", "run-live", *(f"ask-{name}" for name in PANELS[0].CONTROLS.asks))
+            self.feed = host.feed("feed", say.text("feed"), hidden=hidden, disabled=BUTTONS)
             self.names = relabel.build()
             self.visit = gr.State(Visit())
             host.widget("skip", "skip", say.text("skip"), {"to": "right"})

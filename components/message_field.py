@@ -6,8 +6,8 @@ from components.copy import words
 
 #: What was typed since an event began is known to the browser alone, so the field is settled there; each answer once.
 SETTLE = r"""(typed, settled) => {
-  if (settled?.back) return [typed ? `${settled.back}\n${typed}` : settled.back, null];
-  return [typed === settled?.sent ? "" : typed, null];
+  const left = typed === settled?.sent ? "" : typed;
+  return [[settled?.back, left].filter((text) => text).join("\n"), null];
 }"""
 
 
@@ -35,5 +35,5 @@ def sent(message: str) -> dict[str, str]:
 
 
 def back(message: str) -> dict[str, str]:
-    """This message was refused after it had left: it comes back, before what was typed meanwhile."""
+    """This text had left the field: it comes back, before what was typed meanwhile."""
     return {"back": message} if message else {}

@@ -12,24 +12,23 @@ from components import lanes, language, model_choice, relabel
 from components.choices import as_dict, order
 from components.compose import form_values
 from components.copy import DEFAULT, LANGUAGES, speak
-from components.frame import ahead, frame, live
+from components.frame import ahead, early, frame
 from components.intents import Intents
 from components.layout import Layout
 from components.lesson_player import wiring
-from components.message_field import back, sent
 from components.panel import Panel
 from components.panels import PANELS
+from components.saying import Saying
 from components.sharing import button as sharing
 from components.telling import say_to
 from components.visit import Visit
-from components.widgets import host, rail
-from components.widgets.rail import Station
+from components.widgets import host
 from engine.experiment import Experiment
 
 log = logging.getLogger(__name__)
 
 
-class Page(Layout):
+class Page(Saying):
     """Wires every event of the layout; `blocks` is what is launched."""
 
     def __init__(
@@ -57,8 +56,10 @@ class Page(Layout):
     def frame(self, visit: Visit, before: dict[str, Any] | None = None) -> dict[str, Any]:
         """The feed's value: everything in sight, anew; with `before`, the value before, only the newest token is.
 
-        A record that cannot be shown is closed.
+        A record that cannot be shown is closed. While the first model is being loaded the language alone can change.
         """
+        if not self.intents.ready:
+            return early(visit)
         began = host.moment()
         try:
             return self._frame(visit, began, before)
@@ -100,7 +101,7 @@ class Page(Layout):
         asked = [self.visit, message, filled]
         told = [self.message.settled, self.feed]
         opened = self.blocks.load(
-            self._open, self.header.language, [self.visit, self.feed], js=language.REMEMBERED, **opening
+            self._open, [self.visit, self.header.language], [self.visit, self.feed], js=language.REMEMBERED, **opening
         )
         restored = (self._restore, [self.panels.tabs, *self.form.values()])
         opened.then(restored[0], self.visit, restored[1], **light)
@@ -121,7 +122,7 @@ class Page(Layout):
         ended = self.message.settle(begun).then(self._run, [self.visit, filled], self.feed, **heavy, **each)
         given_back = ended.then(self._give_back, self.visit, self.message.settled, **light, **each)
         self._follow_model(self.message.settle(given_back))
-        self.edit.click(self._edit, self.visit, [message, self.feed], **light)
+        self.edit.click(self._edit, [self.visit, message], [message, self.feed], **light)
         for button, *fields in self.panels.grids:
             self.settings.pressed(button.click).then(self._grid, [self.visit, *fields, filled], self.feed, **heavy)
         self.stop.click(self._plain(self.intents.stop), self.visit, self.feed, **light)
@@ -133,8 +134,8 @@ class Page(Layout):
             self.intents, self.visit, self.feed, self.frame, self._refill, [*self.form.values()], **heavy
         )
         for button, by in ((self.left, -1), (self.right, 1)):
-            move = functools.partial(self.intents.move, by=by)
-            button.click(self._plain(move), self.visit, self.feed, **heavy)
+            move = functools.partial(self._move, by=by)
+            button.click(move, self.visit, self.feed, **heavy, **each)
         self.rail.select(self._choose_station, [self.visit], [self.panels.tabs, self.feed], **light, **each)
         for part in (self.conversation, self.timeline, *self._selectable()):
             chosen = part.select(self._select, self.visit, self.feed, **heavy, **each)
@@ -160,17 +161,19 @@ class Page(Layout):
     def _selectable(self) -> list[gr.HTML]:
         return [part for parts in self.panels.parts.values() for part in parts]
 
-    def _open(self, spoken: str, request: gr.Request) -> Iterator[list[Any]]:
-        for said in self.intents.waiting(spoken):
-            loading = rail.value([Station("", "", said)])
-            not_yet = {"run": True}
-            told = host.feed_value(
-                {"notice": loading}, {}, hidden={}, disabled=not_yet, language=spoken, began=host.moment()
-            )
-            yield [gr.skip(), told]
-        visit = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
-        if visit.station not in self.owner:  # a link names it, which may come from anywhere
-            visit.station = Visit().station
+    def _open(self, visit: Visit, spoken: str, request: gr.Request) -> Iterator[list[Any]]:
+        """Fills the very visit that the page has had so far: meanwhile its language may be chosen."""
+        if visit.language == DEFAULT:  # else it was chosen while this waited for its turn
+            visit.language = spoken
+        for said in self.intents.waiting(visit):
+            yield [gr.skip(), early(visit, said)]
+        spoken = visit.language
+        opened = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
+        if opened.station not in self.owner:  # a link names it, which may come from anywhere
+            opened.station = Visit().station
+        if visit.language != spoken:
+            opened.language = visit.language
+        vars(visit).update(vars(opened))
         yield [visit, self.frame(visit)]
 
     def _restore(self, visit: Visit) -> list[Any]:
@@ -189,48 +192,6 @@ class Page(Layout):
 
         return handle
 
-    def _with_form(self, intent: Callable[[Visit, str, dict[str, Any]], bool]) -> Callable[..., list[Any]]:
-        def handle(visit: Visit, message: str, values: Sequence[Any]) -> list[Any]:
-            taken = intent(visit, message, self.settings.read(values))
-            return [sent(message) if taken else {}, self.frame(visit)]
-
-        return handle
-
-    def _take(self, visit: Visit, message: str) -> list[Any]:
-        """The typed message leaves its field before the run, which may last; none does while one goes on or waits."""
-        if not visit.session_id:  # the page is not open yet, or was left alone: the message would be lost
-            return [{}, gr.skip()]
-        if visit.running or visit.typed:
-            visit.notice, visit.turned_away = say_to(visit).text("answer_first"), visit.turned_away + 1
-            return [{}, self.frame(visit)]
-        visit.typed = message
-        return [sent(message), gr.skip()]
-
-    def _run(self, visit: Visit, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-        if visit.turned_away and not visit.typed:  # what it was refused for may have ended by now
-            visit.turned_away -= 1
-            yield self.frame(visit)
-            return
-        form = self.settings.read(values)
-        message, visit.typed = visit.typed, ""
-        if visit.running:  # two presses were taken before either had begun
-            visit.notice, visit.returned = say_to(visit).text("answer_first"), message or visit.returned
-            yield self.frame(visit)
-            return
-        visit.running, taken = True, False
-        try:
-            for value in live(lambda *before: self.frame(visit, *before), self.intents.run(visit, message, form)):
-                taken = True
-                yield value
-        finally:  # also where a frame fails or the page closes: Run must not stay disabled
-            visit.running = False
-            # The notice cannot tell whether the message was refused: another event may have changed it meanwhile.
-            if not taken:  # an empty one beside it, of a second press, takes no message away
-                visit.returned = message or visit.returned
-            elif visit.notice == say_to(visit).text("answer_first"):
-                visit.notice = ""
-        yield self.frame(visit)
-
     def _grid(self, visit: Visit, temperatures: str, seeds: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
         form = self.settings.read(values)
         if visit.running:
@@ -245,26 +206,14 @@ class Page(Layout):
             visit.running = False
         yield self.frame(visit)
 
-    def _edit(self, visit: Visit) -> list[Any]:
-        """The text of a message goes into the field, or out of it again."""
-        before = visit.editing
-        self.intents.edit(visit)
-        text, visit.returned = visit.returned, ""
-        return [text if visit.editing != before else gr.skip(), self.frame(visit)]
-
     def _refill(self, visit: Visit) -> list[Any]:
         """The form shows the settings of the run that was gone back to."""
-        trace = self.intents.view(visit).trace
-        if not visit.refill or trace is None:
+        trace = self.intents.view(visit).trace if visit.refill else None
+        if trace is None:
             return [gr.skip()] * len(self.form)
         visit.refill = False
         now = form_values(trace.experiment)
         return [now[name] for name in self.form]
-
-    def _give_back(self, visit: Visit) -> dict[str, str]:
-        """A message that was refused comes back into its field."""
-        refused, visit.returned = visit.returned, ""
-        return back(refused)
 
     def _choose_station(self, visit: Visit, event: gr.EventData) -> list[Any]:
         data = as_dict(event._data)
@@ -275,10 +224,16 @@ class Page(Layout):
         tab, frame = self._panel(visit)
         return [tab, frame if visit.choices == mine else gr.skip()]
 
+    def _move(self, visit: Visit, by: int) -> Any:
+        self.intents.move(visit, by)
+        mine = visit.choices
+        frame = self.frame(visit)
+        return frame if visit.choices == mine else gr.skip()
+
     def _panel(self, visit: Visit) -> list[Any]:
         """The frame first: it takes its time, and the tab must be that of the station chosen last."""
         frame = self.frame(visit)
-        return [gr.Tabs(selected=self.owner[visit.station].STATION), frame]
+        return [gr.Tabs(selected=self.owner[visit.station].STATION) if self.intents.ready else gr.skip(), frame]
 
     def _select(self, visit: Visit, event: gr.EventData) -> Any:
         data = as_dict(event._data)

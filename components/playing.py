@@ -53,7 +53,7 @@ class Player(DeskPart):
 
     @property
     def with_model(self) -> bool:
-        """False where the program only shows records; waits for a model that is being loaded."""
+        """False where the program only shows records."""
         return not isinstance(self.runtime, WithoutModel)
 
     def play(self, visit: Visit, record: Record, *, made: int | None = None) -> None:

@@ -32,6 +32,7 @@ class Visit:
     notice: str = ""  # the last problem, in words a person can act on
     said: str = ""  # what was done, where that cannot be seen
     editing: int | None = None  # the message whose new text is being written
+    draft: str = ""  # what stood in the field before that text
     grid: Any = None  # the newest grid, as far as it is
     asked: Experiment | None = None  # what the grid is of, at its full length
     refill: bool = False  # the form is to show the settings of the run
@@ -58,6 +59,19 @@ class Visit:
             self.station = newest.pop("station", self.station)
             self.cursor = replace(self.cursor, **newest)
             self.choices += 1
+
+    def move(self, by: int, last: int) -> bool:
+        """Moves the cursor along the positions up to `last`; False where there is none so far on.
+
+        Each of several moves at once goes on from where the one before has come to.
+        """
+        with _CHOOSING:
+            here = last if self.cursor.position is None else self.cursor.position
+            if here + by > last:
+                return False
+            self.cursor = replace(self.cursor, position=max(here + by, 0))
+            self.choices += 1
+            return True
 
     def look_at(self, **fields: Any) -> None:
         """Sets fields of the cursor; those chosen meanwhile stay."""

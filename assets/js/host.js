@@ -40,7 +40,8 @@ window.decodescope = (() => {
 
   // One value that carries those of many widgets, by element id, and what is hidden or disabled just now. Gradio spends
   // milliseconds on each output of an event, so a live page has this one. What can wait is drawn once the rest is shown.
-  views.feed = (root, send) => {
+  views.feed = (root, send, options) => {
+    for (const [property, all] of Object.entries(states)) Object.assign(all, options[property]); // until a value comes
     let language = "en"; // of the labels, or that they were asked to have; a page is built in English
     const pass = (parts) => {
       for (const [id, part] of Object.entries(parts)) {

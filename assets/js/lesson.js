@@ -11,7 +11,10 @@ decodescope.views.lesson = (root, send, options) => {
     node.type = "button";
     node.dataset.do = action;
     if (id) node.id = id;
-    node.addEventListener("click", () => send({ do: action }));
+    // A press asks for what the button says just now: pressed twice, it does not undo itself.
+    node.addEventListener("click", () =>
+      send({ do: action, open: node !== shelfClose, show: node.getAttribute("aria-expanded") === "false" }),
+    );
     return node;
   };
   const say = (node, text) => {

@@ -71,7 +71,7 @@ decodescope.views.way = (root, send, options) => {
   document.addEventListener("pointerdown", elsewhere);
   document.addEventListener("focusin", elsewhere);
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || event.defaultPrevented) return;
+    if (event.key !== "Escape" || event.repeat || event.defaultPrevented) return;
     const button = menu();
     const list = document.querySelector("#lesson .lesson-shelf:not([hidden]) [data-do=list]");
     if (button) {

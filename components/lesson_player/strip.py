@@ -19,7 +19,9 @@ STRIP = "lesson"
 
 
 def build() -> gr.HTML:
-    """The strip; its event `select` carries what is wanted as {"do": …}, with the lesson's id for "open"."""
+    """The strip; its event `select` carries what is wanted as {"do": …}, with the lesson's id for "open",
+    whether the list is to be open for "list", and whether the answer is to be shown for "reveal".
+    """
     return host.widget("lesson", STRIP, words("lesson").text("label"))
 
 

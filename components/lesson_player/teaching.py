@@ -48,7 +48,7 @@ class Teaching(DeskPart):
         if action == "open" and isinstance(wanted.get("id"), str):
             self.open_lesson(visit, wanted["id"])
         elif action == "list":
-            self.list_lessons(visit)
+            reading.listing = wanted.get("open") is True
         lesson = reading.lesson(visit.language)
         if lesson is None:
             return
@@ -60,7 +60,7 @@ class Teaching(DeskPart):
         elif action == "here":
             self._show(visit, lesson, min(reading.note, last))
         elif action == "reveal":
-            reading.revealed = not reading.revealed
+            reading.revealed = wanted.get("show") is True
         elif action == "live":
             self.run_live(visit)
         elif action == "close":

@@ -67,9 +67,12 @@ def mounted(part: gr.HTML) -> tuple[str, dict[str, Any]]:
     return json.loads(name), json.loads(options.partition("watch, ")[2].removesuffix(")"))
 
 
-def feed(elem_id: str, label: str) -> gr.HTML:
-    """One output that carries the values of many widgets: Gradio rebuilds every output of an event at every token."""
-    return widget("feed", elem_id, label)
+def feed(elem_id: str, label: str, *, hidden: Iterable[str] = (), disabled: Iterable[str] = ()) -> gr.HTML:
+    """One output that carries the values of many widgets: Gradio rebuilds every output of an event at every token.
+
+    Of other elements, by id, `hidden` and `disabled` are those that are so until the first value that names them.
+    """
+    return widget("feed", elem_id, label, hidden=dict.fromkeys(hidden, True), disabled=dict.fromkeys(disabled, True))
 
 
 def moment() -> int:

@@ -15,6 +15,10 @@ class Behind:
 
     desk: Desk
 
+    @property
+    def ready(self) -> bool:
+        return self.desk.ready
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return lambda *given, **named: getattr(self.desk, name)(*given, **named)
 

@@ -229,11 +229,11 @@ def test_the_page_shows_a_grid_as_it_comes_and_frees_run_at_its_end(page: Page, 
 
 def test_the_page_puts_a_message_into_the_field_and_says_so(page: Page, desk: Desk, visit: Visit) -> None:
     run(desk, visit)
-    typed, frame = page._edit(visit)
+    typed, frame = page._edit(visit, "")
     assert typed == "the cat sat"
     assert not frame["hidden"]["save-edit"]
     assert "Message 1 is in the field" in str(frame["first"]["notice"])
-    typed, frame = page._edit(visit)
+    typed, frame = page._edit(visit, "")
     assert typed == ""
     assert frame["hidden"]["save-edit"]
 

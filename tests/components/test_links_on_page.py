@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from components.desk import Desk
 from components.page import Page
 from components.sharing.button import text_in_address
+from components.visit import Visit
 from engine.experiment import Experiment
 from engine.link import Link, link_to_text
 from tests.components.pages import page_over
@@ -58,7 +59,7 @@ def test_the_page_opens_with_the_station_of_the_link_and_fills_the_form(desk: De
     for station, expected in (("draw", "draw"), ("nowhere", "prompt")):
         link = text(desk, place={"station": station}, **fields)
         request: Any = SimpleNamespace(session_hash="visitor", query_params={"run": link})
-        *_, (opened, frame) = page._open("en", request)
+        *_, (opened, frame) = page._open(Visit(), "en", request)
         assert opened.station == expected
         assert frame["first"]["rail"]["active"] == expected
         _, *values = page._restore(opened)

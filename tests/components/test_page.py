@@ -212,11 +212,35 @@ def test_the_tab_is_that_of_the_station_chosen_last(
 
 def test_what_cannot_be_edited_leaves_the_field_alone(page: Page, desk: Desk, visit: Visit) -> None:
     desk.runtime.close(visit.session_id)
-    assert page._edit(visit)[0] == gr.skip()
+    assert page._edit(visit, "a draft")[0] == gr.skip()
     assert visit.notice == words("page").text("session_gone")
     desk.step(visit, "", form(desk))
-    assert page._edit(visit)[0] == "the cat sat"
-    assert page._edit(visit)[0] == ""
+    assert page._edit(visit, "")[0] == "the cat sat"
+    assert page._edit(visit, "the cat")[0] == ""
+
+
+def test_a_draft_comes_back_when_the_edit_is_left(page: Page, desk: Desk, visit: Visit) -> None:
+    for draft in ("a long draft", ""):
+        assert page._edit(visit, draft)[0] == "the cat sat"
+        assert page._edit(visit, "the cat stood")[0] == draft
+
+
+@pytest.mark.parametrize("saved", ["save_edit", "step", "run"])
+def test_a_draft_comes_back_once_when_the_edit_is_saved(page: Page, desk: Desk, visit: Visit, saved: str) -> None:
+    for _ in desk.run(visit, "", form(desk)):
+        pass
+    page._edit(visit, "a draft")
+    if saved == "run":
+        for _ in begin(page, desk, visit, "the dog"):
+            pass
+        assert page._give_back(visit) == back("a draft")
+    else:
+        values = [form(desk)[name] for name in page.form]
+        press = page._with_form(getattr(desk, saved))
+        assert press(visit, "  ", values)[0] == {}  # refused: the edit goes on
+        assert press(visit, "the dog", values)[0] == sent("the dog") | back("a draft")
+    assert visit.notice == ""
+    assert page._give_back(visit) == {}
 
 
 def test_stop_can_be_pressed_while_a_record_is_made(page: Page, visit: Visit) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from components.choices import positions
 from components.desk import Desk
 from components.page import Page
 from components.visit import Visit
@@ -70,6 +71,40 @@ def test_choices_of_different_things_at_once_are_all_kept(visit: Visit) -> None:
         sys.setswitchinterval(began)
     assert [getattr(visit.cursor, name) for name in fields] == [rounds[-1]] * len(fields)
     assert visit.choices == len(rounds) * len(fields)
+
+
+def test_each_of_several_moves_at_once_counts(visit: Visit) -> None:
+    moves, began = 2000, sys.getswitchinterval()
+    visit.look_at(position=0)
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(lambda _: visit.move(1, 4 * moves), range(moves)))
+    finally:
+        sys.setswitchinterval(began)
+    assert (visit.cursor.position, visit.choices) == (moves, moves)
+
+
+def test_no_press_of_a_move_is_dropped_and_one_that_another_overtook_shows_nothing(
+    page: Page, desk: Desk, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves = [(one._id, "click") for one in (page.left, page.right)]
+    assert [one.trigger_mode for one in page.blocks.fns.values() if one.targets[:1] in ([moves[0]], [moves[1]])] == [
+        "multiple",
+        "multiple",
+    ]
+    frame, here = page.frame, visit.cursor.position
+    assert here is None
+
+    def overtaken(visit: Visit) -> dict[str, Any]:
+        monkeypatch.setattr(page, "frame", frame)
+        assert page._move(visit, -1) != gr.skip()
+        return frame(visit)
+
+    monkeypatch.setattr(page, "frame", overtaken)
+    last = positions(desk.view(visit)) - 1
+    assert page._move(visit, -1) == gr.skip()
+    assert visit.cursor.position == last - 2
 
 
 @pytest.mark.parametrize(

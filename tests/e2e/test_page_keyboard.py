@@ -24,6 +24,34 @@ def test_arrows_make_tokens_and_move_along_them(visit: OpenApp) -> None:
     assert len(page.tokens) == 3
 
 
+def test_each_of_several_quick_presses_of_an_arrow_counts(visit: OpenApp) -> None:
+    page = visit()
+    page.step(2)
+    last, times = page.cursor, "(key) => { for (let i = 0; i < 5; i++) document.body.dispatchEvent(%s); }"
+    quick = times % "new KeyboardEvent('keydown', { key, bubbles: true })"
+    for name, end in (("ArrowLeft", last - 5), ("ArrowRight", last)):
+        page.page.evaluate(quick, name)
+        eventually(lambda end=end: page.cursor == end, "five moves")  # type: ignore[misc]
+    assert len(page.tokens) == 2
+
+
+def test_an_arrow_key_that_is_held_goes_to_the_end_and_makes_no_token(visit: OpenApp) -> None:
+    page = visit()
+    page.step(2)
+    last = page.cursor
+    for _ in range(6):
+        key(page, "ArrowLeft")
+    eventually(lambda: page.cursor == last - 6, "the moves back")
+    for _ in range(60):
+        page.page.keyboard.down("ArrowRight")  # held: each further one is a repetition
+        page.page.wait_for_timeout(30)
+    page.page.keyboard.up("ArrowRight")
+    eventually(lambda: page.cursor == last, "the last token")
+    key(page, "ArrowRight")  # comes after whatever the held key might have begun
+    eventually(lambda: page.cursor == last + 1, "a token")
+    assert len(page.tokens) == 3
+
+
 def test_space_runs_and_pauses(visit: OpenApp) -> None:
     page = visit()
     page.set("min_new_tokens", 48)

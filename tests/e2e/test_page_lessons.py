@@ -99,6 +99,13 @@ def test_keys_turn_the_notes_and_who_wanders_off_comes_back(replayed: str, brows
     page.wait_for_selector("#lesson .lesson-card[aria-current]")
     page.click("#lessons")
     student.awaits(lesson, 1)
+    page.dblclick("#lesson .lesson-note [data-do=reveal]")
+    eventually(lambda: student.paragraphs(".lesson-answer"), "the answer, though its button was pressed twice")
+    page.dblclick("#lesson .lesson-note [data-do=list]")
+    page.wait_for_selector("#lesson .lesson-card[aria-current]")
+    page.keyboard.press("Escape")
+    student.awaits(lesson, 1)
+    assert student.paragraphs(".lesson-answer")
     student.press("close")
     page.wait_for_selector("#lesson .lesson", state="hidden")
 

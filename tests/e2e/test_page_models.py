@@ -9,6 +9,8 @@ import pytest
 from gradio_client import Client
 
 from app import compose, launch
+from components.copy import words_in
+from components.frame import BUTTONS
 from engine.loading.progress import Progress
 from engine.many_runtimes import ManyRuntimes
 from engine.models_at_hand import ModelsAtHand
@@ -85,6 +87,47 @@ def test_a_model_is_chosen_loaded_and_run_while_the_other_goes_on(
     visitor.press("step")
     eventually(lambda: "put away" in page.inner_text("#notice"), "the notice of the model that went")
     eventually(lambda: model.input_value() == "First", "the first model")
+
+
+def test_what_is_pressed_while_the_first_model_is_loaded_is_not_lost(
+    hand: ModelsAtHand, shop: Shop, browser_page: OpenPage
+) -> None:
+    go_on = threading.Event()
+    shop.before = lambda *_: None if go_on.wait(PATIENCE) else pytest.fail("the model was never to come")
+    many: Future[ManyRuntimes] = Future()
+    blocks = compose(many, hand)
+    launch(blocks, quiet=True)
+    try:
+        watched = browser_page(str(blocks.local_url))
+        page, say = watched.page, words_in("zh", "page")
+        eventually(lambda: "First is" in page.inner_text("#notice"), "the notice")
+        page.click("#record-menu > button")
+        page.wait_for_selector("#record-save")
+        seen = [name for name in BUTTONS if page.locator(f"#{name}").is_visible()]
+        assert set(BUTTONS) - set(seen) == {"save-edit", "run-live"}
+        assert [name for name in seen if not page.locator(f"#{name}").is_disabled()] == []
+        assert not page.locator("[id^=ask-]:visible").count()
+        page.fill("#message textarea", "the dog")
+        page.press("#message textarea", "Enter")
+        page.get_by_label("中文", exact=True).check()
+        eventually(lambda: page.inner_text("#run").strip() == say.text("run"), "the labels")
+        still = say.text("loading_waiting", title="First")
+        eventually(lambda: page.inner_text("#notice").strip() == still, "the notice in Chinese")
+        go_on.set()
+        assert hand.begin("first").runtime
+        many.set_result(ManyRuntimes(hand))
+        visitor = Visitor(watched)
+        title = words_in("zh", "prompt").title
+        assert visitor.texts('#rail .st[data-id="prompt"] small') == [title]
+        assert page.get_by_label("中文", exact=True).is_checked()
+        assert page.input_value("#message textarea") == "the dog"
+        assert [name for name in seen if page.locator(f"#{name}").is_disabled()] == ["stop"]
+        assert visitor.notice == ""
+        assert len(hand.begin("first").runtime._sessions._sessions) == 1
+    finally:
+        go_on.set()
+        blocks.close()
+        hand.begin("first").ready.result().shut_down()
 
 
 def test_with_one_model_its_name_is_plain_text(visit: Any) -> None:

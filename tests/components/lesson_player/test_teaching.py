@@ -81,15 +81,25 @@ def test_each_note_sets_its_panel_and_cursor_on_the_record(desk, visit):
     assert note(visit)["where"] == "note 1 of 6"
 
 
+def test_the_list_is_open_or_closed_as_its_button_said_however_often_that_is_pressed(desk, visit):
+    desk.open_lesson(visit, "paris")
+    for wanted in (True, True, False, False):
+        press(desk, visit, "list", open=wanted)
+        assert bool(shown(visit)["list"]) is wanted
+        assert bool(note(visit)) is not wanted
+
+
 def test_the_texts_hold_what_the_record_holds(desk, visit):
     desk.open_lesson(visit, "paris", 1)
     assert note(visit)["look"][0].endswith("has rank 4,316 of 49,152. At row 15, with half of the layers behind it, its rank is still 2,065.")  # fmt: skip  # noqa: E501
     assert (note(visit)["reveal"], note(visit)["answer"]) == ("Show the answer", [])
-    press(desk, visit, "reveal")
-    assert note(visit)["answer"][0].startswith("From row 29 of 30.")
-    press(desk, visit, "reveal")
-    assert note(visit)["answer"] == []
-    press(desk, visit, "reveal")
+    for _ in range(2):  # pressed twice
+        press(desk, visit, "reveal", show=True)
+        assert note(visit)["answer"][0].startswith("From row 29 of 30.")
+    for _ in range(2):
+        press(desk, visit, "reveal", show=False)
+        assert note(visit)["answer"] == []
+    press(desk, visit, "reveal", show=True)
     press(desk, visit, "next")
     assert note(visit)["answer"] == []  # the next question is a new one
 
