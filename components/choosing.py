@@ -9,6 +9,7 @@ from components.desk_part import DeskPart
 from components.telling import telling
 from components.units import bytes_text
 from components.visit import Visit
+from engine.experiment import Experiment
 
 if TYPE_CHECKING:
     from engine.loading.progress import Progress
@@ -22,6 +23,7 @@ class Choosing(DeskPart):
     """The part of the desk that waits for models; `hand` is None where there is only the one of the runtime."""
 
     hand: "ModelsAtHand | None"
+    default: Experiment
 
     def model_of(self, visit: Visit) -> str:
         """The id of the model that the visit is on, or will be on once that is here."""
@@ -64,7 +66,7 @@ class Choosing(DeskPart):
             visit.loading = ""
             facts = held.runtime.facts
             pending, visit.pending = visit.pending, None
-            if pending is not None and pending.experiment.model == model_id:
+            if pending is not None and pending.experiment.model == model_id and not self._own_words(visit):
                 self.open_link(visit, pending)
                 return
             before = self.runtime.facts_of(visit.session_id)
@@ -79,6 +81,14 @@ class Choosing(DeskPart):
             visit.refill = True
         if visit.wanted == model_id:
             visit.loading = ""
+
+    def _own_words(self, visit: Visit) -> bool:
+        """True where a conversation of the person's own is in sight, which no link takes away."""
+        trace = self.view(visit).trace
+        if trace is None:
+            return False
+        now, before = ((one.messages, one.prompt, one.follow_ups) for one in (trace.experiment, self.default))
+        return now != before
 
 
 def _changes(held: "Held", visit: Visit) -> "Iterator[Progress]":

@@ -63,9 +63,9 @@ def to_send(extension: str, data: bytes) -> str:
     return f"run-{moment}.{extension}\n{base64.b64encode(data).decode('ascii')}"
 
 
-def busy(visit: Visit) -> bool:
-    """True, and the notice says so, where a run or a record under way must end first."""
+def busy(visit: Visit, said: str = "one_at_a_time") -> bool:
+    """True, and the notice says so, where a run or a record under way must end first; `said` are the words for it."""
     if visit.running or visit.keeping:
-        visit.notice = say_to(visit, "record").text("one_at_a_time")
+        visit.notice = say_to(visit, "record").text(said)
         return True
     return False

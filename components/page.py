@@ -73,6 +73,8 @@ class Page(Saying):
 
     def _frame(self, visit: Visit, began: int, before: dict[str, Any] | None = None) -> dict[str, Any]:
         view = self.intents.view(visit)
+        if visit.station not in self.owner:  # a link names it, which may come from anywhere
+            visit.station = Visit().station
         if before is not None:
             return ahead(before, view, visit, began=began)
         return frame(view, visit, self.panels.parts, self.owner[visit.station], began=began)
@@ -169,8 +171,6 @@ class Page(Saying):
             yield [gr.skip(), early(visit, said)]
         spoken = visit.language
         opened = self.intents.open(request.session_hash or "", spoken, sharing.text_in_address(request))
-        if opened.station not in self.owner:  # a link names it, which may come from anywhere
-            opened.station = Visit().station
         if visit.language != spoken:
             opened.language = visit.language
         vars(visit).update(vars(opened))

@@ -148,7 +148,14 @@ class Player(DeskPart):
             raise Refused(words("page").text("answer_first"))
         else:
             messages = [*answered(trace), *said]
-        self._start(visit, self._experiment(visit, form, messages))
+        loaded = self.runtime.facts_of(visit.session_id)
+        if trace.experiment.model == loaded.model_id:
+            self._start(visit, self._experiment(visit, form, messages))
+            return
+        kept = form | {"suppress_tokens": ""}  # ids say nothing in another vocabulary
+        self._start(visit, self._experiment(visit, kept, messages))
+        visit.refill = True
+        visit.notice = words("record").text("other_model", recorded=trace.experiment.model, loaded=loaded.title)
 
     def walk(self, visit: Visit, playing: Playing) -> Iterator[None]:
         """Token after token to the end of the turn, as a run does; Stop ends it."""

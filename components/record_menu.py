@@ -8,6 +8,7 @@ import gradio as gr
 from components import download
 from components.copy import words
 from components.in_words import in_words
+from components.recording import MAX_LOOKED
 from components.telling import say_to
 from components.units import bytes_text
 from components.visit import Visit
@@ -43,7 +44,7 @@ class RecordMenu:
                 label=say.text("steps"), placeholder=say.text("steps_hint"), max_lines=1, elem_id="record-steps"
             )
             self.save = gr.Button(say.text("save"), elem_id="record-save", size="sm")
-            gr.Markdown(say.text("steps_help"), elem_classes="panel-intro")
+            gr.Markdown(say.text("steps_help", most=MAX_LOOKED), elem_classes="panel-intro")
             self.more = gr.Column(elem_id="record-more")
         self.sent = gr.Textbox(visible=False, label=say.text("menu"))
 
@@ -64,7 +65,7 @@ class RecordMenu:
                 yield "" if record is None else _file(now, record)
 
         def opened(now: Visit, data: bytes | None) -> dict[str, Any]:
-            if not download.busy(now):
+            if not download.busy(now, "open_after"):
                 now.notice = now.said = ""
                 try:
                     desk.play(now, record_from_bytes(data or b""))

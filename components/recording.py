@@ -45,7 +45,7 @@ class Recording(DeskPart):
                 if done % 8 == 0:
                     visit.said = words("record").text("keeping", done=done, all=len(asked))
                     yield None
-                answers += self._kept(visit, trace, name, arguments)
+                answers.append(self._kept(visit, trace, name, arguments))
             visit.said = ""
             if visit.results is here:  # else another run has begun
                 visit.results = results
@@ -75,16 +75,19 @@ class Recording(DeskPart):
                 self.remember(visit, looked, name, arguments, Refusal.of(refused))
             raise
 
-    def _kept(self, visit: Visit, trace: Trace, name: str, arguments: dict[str, Any]) -> list[Answered]:
-        """The answer as the run stands now; none where there is none any more."""
+    def _kept(self, visit: Visit, trace: Trace, name: str, arguments: dict[str, Any]) -> Answered:
+        """The answer as the run stands now, or the reason why there is none."""
         asked = Answered(name, arguments, None)
+        looked: Answered
         moment, looked = visit.looked.get(asked.key, (None, asked))
         if moment is _moment(trace):
-            return [looked]
+            return looked
         try:
-            return [replace(asked, result=self._probe(visit, name, **arguments))]
-        except (ExperimentError, Refused):
-            return []
+            return replace(asked, result=self._probe(visit, name, **arguments))
+        except (Busy, NoGpu, NothingStarted, SessionGone):  # of this moment, and not of the run
+            raise
+        except (ExperimentError, Refused) as refused:
+            return replace(asked, result=Refusal.of(refused))
 
 
 def _moment(trace: Trace) -> Event | None:

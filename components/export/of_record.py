@@ -10,6 +10,7 @@ from components.copy import speak
 from components.export.page import page
 from components.export.shots import ASKED
 from components.panel import Cursor, View
+from engine.answers.refusal import Refusal
 from engine.playback import Playback
 from engine.record import Record
 
@@ -30,7 +31,8 @@ def _spoken(record: Record, language: str) -> str:
 
 def heads(record: Record) -> Sequence[tuple[int, int]]:
     """Layer and head of those whose attention was kept at most places, the first kept first."""
-    kept = Counter((one.result.layer, one.result.head) for one in record.answers if one.probe == "attention")
+    found = [one.result for one in record.answers if one.probe == "attention" and not isinstance(one.result, Refusal)]
+    kept = Counter((one.layer, one.head) for one in found)
     return [head for head, _ in kept.most_common(HEADS)] or [(0, 0)]
 
 
@@ -38,6 +40,8 @@ def _look(playback: Playback, cursor: Cursor) -> View:
     """What the record holds at the cursor; a check that was asked for is shown in the turn that it is about."""
     results: dict[str, Any] = {}
     for one in playback.record.answers:
+        if isinstance(one.result, Refusal):  # there is nothing to show of it
+            continue
         if one.probe in ASKED and getattr(one.result, "turn", cursor.turn) == cursor.turn:
             results[one.probe] = one.result
 

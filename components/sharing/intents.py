@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from components.compose import TOOLS
 from components.copy import LANGUAGES, speak, words
 from components.desk_part import DeskPart
-from components.sharing.place import look, looked_at, step_looked_at
+from components.sharing.place import land, look, looked_at
 from components.telling import telling
 from components.visit import Visit
 from engine.experiment import Experiment
@@ -29,7 +29,7 @@ class Sharing(DeskPart):
         visit.shared = ""
         with telling(self, visit):
             found, view = self.next_run(visit, message, form), self.view(visit)
-            place = looked_at(view, visit) | ({} if found.anew or found.says else step_looked_at(view))
+            place = looked_at(view, visit, another_run=found.anew or found.says)
             visit.shared = link_to_text(Link(experiment=found.experiment, **place))
 
     def opened(self, visit: Visit, text: str) -> bool:
@@ -47,6 +47,12 @@ class Sharing(DeskPart):
                 if self.with_model:
                     self.reopen(visit)  # what is there once the lesson is closed
                 self.open_lesson(visit, link.lesson, link.note or 0)
+                if visit.playing and link.station is not None:  # else the note's own place is meant
+                    visit.link = link
+                    view = self.view(visit)
+                    look(view, visit, link)
+                    land(visit, view.trace)
+                    visit.link = None  # beyond what the note shows
         return not visit.notice
 
     def open_link(self, visit: Visit, link: Link) -> None:

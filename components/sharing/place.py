@@ -9,17 +9,21 @@ from engine.link import Link
 from engine.trace import Trace
 
 
-def looked_at(view: View, visit: Visit) -> dict[str, Any]:
-    """What the person looks at, as the fields of a link that do not depend on the run."""
+def looked_at(view: View, visit: Visit, *, another_run: bool) -> dict[str, Any]:
+    """What the person looks at, as the fields of a link. Of `another_run` than the one in sight it holds no place, and
+    no lesson, which would be opened in its stead.
+    """
     cursor, usual = view.cursor, Cursor()
     place = {"layer": cursor.layer, "head": cursor.head, "station": visit.station, "language": visit.language}
-    if visit.reading is not None and visit.playing is not None and visit.reading.plays(visit.playing.playback.record):
-        place |= {"lesson": visit.reading.lesson_id, "note": visit.reading.note}
+    if not another_run:
+        place |= _in_run(view)
+        if visit.reading and visit.playing and visit.reading.plays(visit.playing.playback.record):
+            place |= {"lesson": visit.reading.lesson_id, "note": visit.reading.note}
     names = {name: getattr(cursor, name) for name in ("figure", "operation")}
     return place | {name: now for name, now in names.items() if now != getattr(usual, name)}
 
 
-def step_looked_at(view: View) -> dict[str, Any]:
+def _in_run(view: View) -> dict[str, Any]:
     """Where in the run that is: the selected step of its turn, else the selected position of the context."""
     place: dict[str, Any] = {"turn": view.cursor.turn}
     if view.step is not None:

@@ -234,6 +234,15 @@ def test_a_link_waits_until_its_model_is_chosen(desk: Desk, visit: Visit, shop: 
     assert desk.view(opened).step.step == 1
 
 
+def test_a_link_that_waits_takes_no_conversation_of_ones_own_away(desk: Desk, shop: Shop) -> None:
+    asked = desk.runtime.parse(desk.default.model_dump() | {"model": "second", "prompt": "a dog", "messages": None})
+    opened = desk.open("another", link=link_to_text(Link(experiment=asked)))
+    desk.new(opened, "a cat", form_values(desk.default))
+    choose(desk, opened, "second")
+    assert desk.model_of(opened) == "second"
+    assert "a cat" in str(desk.view(opened).trace.experiment)
+
+
 def test_a_link_is_forgotten_where_another_model_is_chosen(desk: Desk, shop: Shop) -> None:
     asked = desk.default.model_copy(update={"model": "second"})
     opened = desk.open("another", link=link_to_text(Link(experiment=asked, station="tokens")))

@@ -90,3 +90,21 @@ def test_that_the_gpu_was_not_there_is_no_part_of_a_record(desk: Desk, gpu: Fork
         view.probe("lens", turn=0, position=3)
     kept = saved(desk, visit).answers
     assert [one for one in kept if isinstance(one.result, Refusal)] == []
+
+
+def test_a_record_that_the_gpu_leaves_half_made_is_not_saved(desk: Desk, gpu: Forking) -> None:
+    visit = desk.open("visitor")
+    run(desk, visit)
+    gpu.fail_next = NoGpu("your GPU time is used up")
+    assert [one for one in desk.record(visit, "0") if one is not None] == []
+    assert visit.notice == "your GPU time is used up"
+
+
+def test_what_was_refused_of_an_earlier_moment_is_told_again_by_the_record(desk: Desk) -> None:
+    visit = desk.open("visitor")
+    desk.step(visit, "", form_values(desk.default))
+    with pytest.raises(Refused) as refused:
+        desk.view(visit).probe("positions", turn=0, position=0)  # this model turns them and learns none
+    desk.step(visit, "", form_values(desk.default))
+    kept = saved(desk, visit).answers
+    assert [one.result for one in kept if one.probe == "positions"] == [Refusal.of(refused.value)]

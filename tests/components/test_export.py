@@ -19,8 +19,10 @@ from components.export.shots import ASKED, TYPED
 from components.panels import PANELS
 from components.transcript_strip import timeline
 from components.widgets.host import items
+from engine.answers.refusal import Refusal
 from engine.record import Answered, Record, record_from_bytes, record_to_bytes
 from engine.refusals import Refused
+from engine.said import said
 from engine.trace import Event, Rendered
 from tests.components.exported import HOSTILE, Exported, hostile_record, read, unpack, view_of
 from tests.components.handmade import make_rendered, make_step, make_trace, make_view
@@ -72,6 +74,17 @@ def test_the_layout_is_that_of_the_page() -> None:
     assert {widget for mine in ASKED.values() for widget in mine} | TYPED <= known
     assert found["prompt"]["parts"][-1]["fold"]
     assert not any("*" in text or "`" in text for layout in found.values() for text in layout["intro"])
+
+
+def test_a_page_is_made_of_a_record_that_holds_refusals() -> None:
+    """Of a window that has moved on, say: the map and the matrix were asked for, and there are none."""
+    refused = Refusal(said("window_has_moved"))
+    asked = ({"position": 3, "layer": 0, "head": 0}, {"turn": 0, "layer": 0, "head": 0}, {"first": 0, "count": 4})
+    probes = ("attention", "attention_matrix", "lens_map")
+    answers = [Answered(name, arguments, refused) for name, arguments in zip(probes, asked, strict=True)]
+    record = Record(make_trace(), tuple(answers))
+    assert heads(record) == [(0, 0)]
+    assert Exported(html_page(record, "en")).data["panels"]
 
 
 def test_every_widget_shows_what_its_panel_renders(record: Record) -> None:

@@ -9,6 +9,7 @@ import pytest
 from components.compose import form_values
 from components.copy import DEFAULT, speak, words
 from components.desk import Desk
+from components.lesson_player.library import read_library
 from components.page import Page
 from components.sharing import button
 from components.sharing.contents import contents
@@ -167,6 +168,14 @@ def test_a_link_holds_the_settings_and_the_message_as_they_stand(desk: Desk, vis
     assert further.experiment.follow_ups == ("and then",)
     assert further.step is None
     assert trace(desk, visit).experiment.follow_ups == ()
+
+
+def test_a_link_made_in_a_lesson_with_another_setting_is_of_that_run_and_of_no_lesson(desk: Desk, visit: Visit) -> None:
+    desk.library = read_library([desk.default.model, "smollm2-135m-instruct"])
+    desk.open_lesson(visit, "paris", 3)
+    assert visit.notice == ""
+    link = held(desk, linked(desk, visit, "", shown(desk, visit) | {"temperature": 1.5, "do_sample": True}))
+    assert (link.lesson, link.note, link.step, link.experiment.sampling.temperature) == (None, None, None, 1.5)
 
 
 def test_a_link_of_a_session_that_was_put_away_shows_the_one_that_was_opened_anew(

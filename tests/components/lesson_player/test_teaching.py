@@ -229,6 +229,17 @@ def test_a_link_made_in_a_lesson_opens_its_note(desk, visit, language):
     speak("en")
 
 
+def test_a_link_made_in_a_lesson_keeps_the_place_that_was_wandered_to(desk, visit):
+    desk.open_lesson(visit, "paris", 3)
+    position = next(step.position for step in desk.view(visit).trace.steps(0))
+    desk.select(visit, {"position": position, "layer": 9, "head": 4})
+    visit.station = "tokens"
+    desk.link(visit, "", form_values(desk.view(visit).trace.experiment))
+    opened = desk.open("another", link=visit.shared)
+    assert (opened.reading.lesson_id, opened.reading.note, opened.station) == ("paris", 3, "tokens")
+    assert (opened.cursor.position, opened.cursor.layer, opened.cursor.head) == (position, 9, 4)
+
+
 def test_a_link_to_a_lesson_that_is_not_here_says_so(desk, visit):
     experiment = LIBRARY.record(PARIS).trace.experiment
     opened = desk.open("another", link=link_to_text(Link(experiment=experiment, lesson="gone")))
