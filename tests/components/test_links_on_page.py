@@ -35,7 +35,8 @@ def test_whatever_a_valid_link_holds_the_page_stands(page: Page, desk: Desk, ask
     opened = desk.open("visitor", link=link_to_text(made))
     assert "failed" not in opened.notice
     assert opened.notice or trace(desk, opened).experiment == made.experiment
-    opened.station = opened.station if opened.station in page.owner else "prompt"
+    assert page.frame(opened)  # also where it names a station that is not there
+    assert opened.station in page.owner
     now = shown(desk, opened) | ({"use_template": False} if then == "raw" else {})
     arguments = {"move": (1,), "edit": (), "back": ()}
     getattr(desk, "step" if then == "raw" else then)(opened, *arguments.get(then, ("", now)))
