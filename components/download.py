@@ -45,6 +45,7 @@ def wire(
         if busy(now):
             yield ["", show(now)]
             return
+        now.keeping = True
         yield ["", gr.skip()]  # what was sent before must not be sent again
         try:
             for file in make(now, steps[:MAX_CHARACTERS]):

@@ -35,7 +35,8 @@ class Recording(DeskPart):
                 raise Refused(words("record").text("nothing"))
             asked = _questions(visit, trace, steps)
             here = visit.results
-            visit.keeping, answers, results = True, [], dict(here)
+            answers, results = [], dict(here)
+            visit.keeping = True
             for done, (name, arguments) in enumerate(asked):
                 speak(visit.language)  # each step of a generator may be in another context
                 if not visit.keeping:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from engine.experiment import ExperimentError
 from engine.facts import ModelFacts
 from engine.said import said
-from engine.trace import Prefilled, Rendered, Stepped, Stopped, Trace
+from engine.trace import Prefilled, Rendered, Stepped, Stopped, ToolCalled, Trace
 from engine.truncated import Truncated
 from engine.values import TRANSFORMERS_ORDER
 
@@ -41,6 +41,9 @@ MOST_SAID = 2**63
 #: Bytes of a token, and of all that a turn's prompt is shown as: pages are made of every one, many times over.
 MOST_TOKEN = 1_000
 MOST_PROMPT = 1_000_000
+
+#: Tool calls of one answer: sixteen that are run, and one that says that no more are (`engine/tools/calls.py`).
+MOST_CALLS = 17
 
 
 def check_order(trace: Trace) -> None:
@@ -110,15 +113,19 @@ def check_whole(trace: Trace) -> None:
     check_ids(trace, facts)
     cached = CACHED if {"full", "sliding"} & {*facts.layer_kinds} else frozenset()
     cacheless = trace.experiment.mistake == "history_reencoded"
-    newest = -1
+    newest, calls = -1, 0
     for index, event in enumerate(trace.events):
         path = f"events[{index}]"
         # A prompt is cut before it is rendered, so what left belongs to the turn that comes.
         if event.turn not in (newest, newest + 1) or event.turn < 0:
             raise ExperimentError(path, said("event_of_turn", turn=newest))
         if isinstance(event, Rendered):
-            newest = event.turn
+            newest, calls = event.turn, 0
             _check_rendered(event, path)
+        elif isinstance(event, ToolCalled):
+            calls += 1
+            if calls > MOST_CALLS:
+                raise ExperimentError(path, said("calls_of_turn", most=MOST_CALLS))
         elif isinstance(event, Prefilled):
             _check_fed(event.shapes, FED | cached, path)
         elif isinstance(event, Stepped):

@@ -1,6 +1,6 @@
 """Links out and in: the run in sight becomes one, and one becomes the run that waits for Run."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.compose import TOOLS
 from components.copy import LANGUAGES, speak, words
@@ -12,9 +12,6 @@ from engine.experiment import Experiment
 from engine.link import Link, link_from_text, link_to_text
 from engine.playback import NoModel
 from engine.refusals import Refused
-
-if TYPE_CHECKING:
-    pass
 
 
 class Sharing(DeskPart):

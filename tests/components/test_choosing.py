@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -175,6 +176,22 @@ def test_a_recorded_chat_runs_as_its_bare_question_where_there_is_no_template(de
     trace = desk.view(visit).trace
     assert trace is not None
     assert (trace.experiment, visit.notice) == (whole.experiment, "")
+
+
+def test_who_goes_on_after_a_record_of_another_model_is_told_and_its_token_ids_stay_behind(
+    desk: Desk, visit: Visit
+) -> None:
+    whole = desk.view(visit).trace
+    assert whole is not None
+    suppressed = whole.experiment.sampling.model_copy(update={"suppress_tokens": (5,)})
+    asked = whole.experiment.model_copy(update={"sampling": suppressed})
+    choose(desk, visit, "second")
+    desk.play(visit, Record(replace(whole, experiment=asked)))
+    desk.step(visit, "a cat", form_values(asked))
+    trace = desk.view(visit).trace
+    assert trace is not None
+    assert (trace.experiment.model, trace.experiment.sampling.suppress_tokens) == ("second", ())
+    assert visit.notice.startswith("The record was made on first.")
 
 
 def test_a_model_without_a_template_gets_the_bare_question_and_back(desk: Desk, visit: Visit) -> None:
