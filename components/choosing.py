@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from components.compose import compose, first_question, uses_template
+from components.compose import compose, first_question, uses_template, without_ids
 from components.copy import speak, words
 from components.desk_part import DeskPart
 from components.telling import telling
@@ -73,7 +73,7 @@ class Choosing(DeskPart):
             template = uses_template(facts, before, asked=form["use_template"])
             shown = self._trace(visit).experiment
             asked = [{"role": "user", "content": first_question(shown)}]
-            kept = form | {"use_template": template, "suppress_tokens": ""}  # ids say nothing in another vocabulary
+            kept = without_ids(form) | {"use_template": template}
             composed = compose(kept, shown=shown, model=model_id, messages=asked)
             experiment = self.runtime.parse(composed)
             visit.leave_grid()

@@ -172,6 +172,11 @@ def uses_template(now: ModelFacts, before: ModelFacts, *, asked: bool) -> bool:
     return now.chat_template is not None and (asked or before.chat_template is None)
 
 
+def without_ids(form: dict[str, Any]) -> dict[str, Any]:
+    """The form for another model: token ids say nothing in another vocabulary."""
+    return form | {"suppress_tokens": ""}
+
+
 def for_other_model(experiment: Experiment, now: ModelFacts, before: ModelFacts) -> dict[str, Any]:
     """The experiment for another model than it ran on: without token ids, which say nothing in another vocabulary."""
     chat, question = experiment.messages is not None, first_question(experiment)

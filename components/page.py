@@ -220,30 +220,34 @@ class Page(Saying):
         station = data.get("id")
         if isinstance(station, str) and station in self.owner:
             visit.choose({"station": station}, order(data))
-        mine = visit.choices
-        tab, frame = self._panel(visit)
-        return [tab, frame if visit.choices == mine else gr.skip()]
+        frame = self._of_last_choice(visit)
+        return [self._tab(visit), frame]
 
     def _move(self, visit: Visit, by: int) -> Any:
         self.intents.move(visit, by)
+        return self._of_last_choice(visit)
+
+    def _of_last_choice(self, visit: Visit) -> Any:
+        """The frame; nothing where a later choice was made while it was drawn, which has a frame of its own."""
         mine = visit.choices
         frame = self.frame(visit)
         return frame if visit.choices == mine else gr.skip()
 
     def _panel(self, visit: Visit) -> list[Any]:
-        """The frame first: it takes its time, and the tab must be that of the station chosen last."""
         frame = self.frame(visit)
-        return [gr.Tabs(selected=self.owner[visit.station].STATION) if self.intents.ready else gr.skip(), frame]
+        return [self._tab(visit), frame]
+
+    def _tab(self, visit: Visit) -> Any:
+        """Asked for after the frame, which takes its time: the tab must be that of the station chosen last."""
+        return gr.Tabs(selected=self.owner[visit.station].STATION) if self.intents.ready else gr.skip()
 
     def _select(self, visit: Visit, event: gr.EventData) -> Any:
         data = as_dict(event._data)
         key = data.get("key") or data
         if isinstance(key, dict):
             self.intents.select(visit, key, order(data))
-        mine = visit.choices
-        frame = self.frame(visit)
         changed = isinstance(key, dict) and not {"token_id", "cell"}.isdisjoint(key)  # the run, which must be seen
-        return frame if changed or visit.choices == mine else gr.skip()
+        return self.frame(visit) if changed else self._of_last_choice(visit)
 
     def _look_up(self, visit: Visit, text: str, *, field: str) -> dict[str, Any]:
         self.intents.look_up(visit, text, field)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from components.compose import answered, compose, for_other_model, form_values, transcript
+from components.compose import answered, compose, for_other_model, form_values, transcript, without_ids
 from components.copy import sentences, words
 from components.desk_part import DeskPart
 from components.panel import Recorded, View
@@ -149,13 +149,11 @@ class Player(DeskPart):
         else:
             messages = [*answered(trace), *said]
         loaded = self.runtime.facts_of(visit.session_id)
-        if trace.experiment.model == loaded.model_id:
-            self._start(visit, self._experiment(visit, form, messages))
-            return
-        kept = form | {"suppress_tokens": ""}  # ids say nothing in another vocabulary
-        self._start(visit, self._experiment(visit, kept, messages))
-        visit.refill = True
-        visit.notice = words("record").text("other_model", recorded=trace.experiment.model, loaded=loaded.title)
+        other = trace.experiment.model != loaded.model_id
+        self._start(visit, self._experiment(visit, without_ids(form) if other else form, messages))
+        if other:
+            visit.refill = True
+            visit.notice = words("record").text("other_model", recorded=trace.experiment.model, loaded=loaded.title)
 
     def walk(self, visit: Visit, playing: Playing) -> Iterator[None]:
         """Token after token to the end of the turn, as a run does; Stop ends it."""

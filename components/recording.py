@@ -17,6 +17,8 @@ from engine.trace import Event, Trace
 
 #: Steps whose inside one record made here may hold.
 MAX_STEPS = 12
+#: Refusals that are of this moment, and not of the run.
+OF_THIS_MOMENT = (Busy, NoGpu, NothingStarted, SessionGone)
 #: Questions that are remembered for a record.
 MAX_LOOKED = 40
 
@@ -35,8 +37,7 @@ class Recording(DeskPart):
                 raise Refused(words("record").text("nothing"))
             asked = _questions(visit, trace, steps)
             here = visit.results
-            answers, results = [], dict(here)
-            visit.keeping = True
+            visit.keeping, answers, results = True, [], dict(here)
             for done, (name, arguments) in enumerate(asked):
                 speak(visit.language)  # each step of a generator may be in another context
                 if not visit.keeping:
@@ -69,7 +70,7 @@ class Recording(DeskPart):
         """What a probe gives; that it has a reason to give nothing is remembered too."""
         try:
             return self._found(visit, name, branch, arguments)
-        except (Busy, NoGpu, NothingStarted, SessionGone):  # of this moment, and not of the run
+        except OF_THIS_MOMENT:
             raise
         except (ExperimentError, Refused) as refused:
             if branch is None and not (visit.playing or visit.keeping):
@@ -85,7 +86,7 @@ class Recording(DeskPart):
             return looked
         try:
             return replace(asked, result=self._probe(visit, name, **arguments))
-        except (Busy, NoGpu, NothingStarted, SessionGone):  # of this moment, and not of the run
+        except OF_THIS_MOMENT:
             raise
         except (ExperimentError, Refused) as refused:
             return replace(asked, result=Refusal.of(refused))

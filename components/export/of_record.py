@@ -12,7 +12,7 @@ from components.export.shots import ASKED
 from components.panel import Cursor, View
 from engine.answers.refusal import Refusal
 from engine.playback import Playback
-from engine.record import Record
+from engine.record import Answered, Record
 
 #: Attention heads that a page shows at every token.
 HEADS = 3
@@ -31,17 +31,19 @@ def _spoken(record: Record, language: str) -> str:
 
 def heads(record: Record) -> Sequence[tuple[int, int]]:
     """Layer and head of those whose attention was kept at most places, the first kept first."""
-    found = [one.result for one in record.answers if one.probe == "attention" and not isinstance(one.result, Refusal)]
-    kept = Counter((one.layer, one.head) for one in found)
+    kept = Counter((one.result.layer, one.result.head) for one in _given(record) if one.probe == "attention")
     return [head for head, _ in kept.most_common(HEADS)] or [(0, 0)]
+
+
+def _given(record: Record) -> list[Answered]:
+    """The answers without the refusals, of which there is nothing to show."""
+    return [one for one in record.answers if not isinstance(one.result, Refusal)]
 
 
 def _look(playback: Playback, cursor: Cursor) -> View:
     """What the record holds at the cursor; a check that was asked for is shown in the turn that it is about."""
     results: dict[str, Any] = {}
-    for one in playback.record.answers:
-        if isinstance(one.result, Refusal):  # there is nothing to show of it
-            continue
+    for one in _given(playback.record):
         if one.probe in ASKED and getattr(one.result, "turn", cursor.turn) == cursor.turn:
             results[one.probe] = one.result
 

@@ -6,12 +6,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from components import copy
 from components.copy import FOLDER, speak, words_in
 from engine.wording import parse
 
 OTHER = "zh"
 INNERMOST = re.compile(r"⟦[^⟦⟧]*⟧")
+
+
+@pytest.fixture(autouse=True)
+def apart() -> Iterator[None]:
+    """A test that speaks another language leaves the next one its own."""
+    yield
+    speak(copy.DEFAULT)
 
 
 @contextmanager

@@ -14,22 +14,17 @@ import pytest
 
 import components
 import engine
-from components.copy import DEFAULT, LANGUAGES, speak, words_in
+from components.copy import LANGUAGES, speak, words_in
 from components.desk import Desk
 from components.in_words import in_words, translated
 from components.status import failure
 from engine.experiment import ExperimentError, fault, parse_experiment
 from engine.refusals import Busy, Refused, SessionGone
 from engine.said import Said, english, said
+from tests.components.languages import apart
 from tests.components.test_desk import desk, form
 
-__all__ = ["desk"]  # a fixture
-
-
-@pytest.fixture(autouse=True)
-def apart() -> Iterator[None]:
-    yield
-    speak(DEFAULT)
+__all__ = ["apart", "desk"]  # fixtures
 
 
 #: What only the person at the command line reads, or the author of a lesson: no page shows it.

@@ -20,20 +20,13 @@ from components.telling import telling
 from components.visit import Visit
 from engine.refusals import SessionGone
 from engine.settings import Settings
-from tests.components.languages import OTHER, english, marked, texts, unmarked
+from tests.components.languages import OTHER, apart, english, marked, texts, unmarked
 from tests.components.pages import page_over
 from tests.components.test_desk import desk, form
 
-__all__ = ["desk"]  # a fixture
+__all__ = ["apart", "desk"]  # fixtures
 
 COMPONENTS = Path(copy.__file__).parent
-
-
-@pytest.fixture(autouse=True)
-def apart() -> Iterator[None]:
-    """A test that speaks another language leaves the next one its own."""
-    yield
-    speak(DEFAULT)
 
 
 @pytest.fixture

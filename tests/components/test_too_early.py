@@ -1,6 +1,5 @@
 """A page that is served before its model: what is pressed meanwhile counts where it can, and else does nothing."""
 
-from collections.abc import Iterator
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +8,7 @@ import gradio as gr
 import pytest
 
 from components.compose import form_values
-from components.copy import DEFAULT, speak, words_in
+from components.copy import DEFAULT, words_in
 from components.desk import Desk
 from components.frame import BUTTONS
 from components.page import Page
@@ -17,20 +16,15 @@ from components.visit import Visit
 from components.widgets import host
 from engine.many_runtimes import ManyRuntimes
 from engine.models_at_hand import ModelsAtHand
+from tests.components.languages import apart
 from tests.components.pages import page_over
 from tests.components.test_choosing import desk as several
 from tests.components.test_choosing import shop
 from tests.components.test_desk import desk as ready
 
-__all__ = ["ready", "several", "shop"]  # fixtures
+__all__ = ["apart", "ready", "several", "shop"]  # fixtures
 
 REQUEST: Any = SimpleNamespace(session_hash="visitor", query_params={})
-
-
-@pytest.fixture(autouse=True)
-def apart() -> Iterator[None]:
-    yield
-    speak(DEFAULT)
 
 
 @pytest.fixture

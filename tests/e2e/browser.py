@@ -9,6 +9,9 @@ from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from tests.e2e.chromium import find_chromium
 
+#: Once what changed has been drawn.
+DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+
 #: What Playwright itself switches off, as a second list replaces the first; and, last, the search box of the address
 #: field, whose two unseen pages cost each window a second of a core.
 FEATURES_OFF = (

@@ -7,6 +7,7 @@ from components.lesson_player.places import PANEL_OF, station_of
 from engine.catalog import load_catalog
 from engine.lesson_text import fill
 from tests.e2e import app_server
+from tests.e2e.browser import DRAWN
 from tests.e2e.conftest import OpenPage
 from tests.patience import eventually
 
@@ -28,7 +29,6 @@ IN_SIGHT = """(id) => {
   const { top } = place.getBoundingClientRect();
   return place.hasAttribute("data-pointed") && top >= note.bottom && top < window.innerHeight - 100;
 }"""
-DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
 
 
 class Student:
@@ -193,6 +193,13 @@ RELEASE = """() => new Promise((drawn) => {
 })"""
 
 
+def over_the_lessons_button(page):
+    """The pointer, on a page that was scrolled up to it by no act of a person."""
+    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
+    button = page.locator("#lessons").bounding_box()
+    page.mouse.move(button["x"] + 10, button["y"] + 10)
+
+
 @pytest.mark.parametrize("pressed", [True, False])
 def test_the_page_never_moves_under_a_button_that_is_pressed(
     replayed: str, browser_page: OpenPage, pressed: bool
@@ -205,9 +212,7 @@ def test_the_page_never_moves_under_a_button_that_is_pressed(
     page.evaluate(HOLD)
     student.press("next")
     page.wait_for_selector(f"#{lesson.written.notes[1].part}-heading[data-pointed]")
-    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
-    button = page.locator("#lessons").bounding_box()
-    page.mouse.move(button["x"] + 10, button["y"] + 10)
+    over_the_lessons_button(page)
     if pressed:
         page.mouse.down()
     page.evaluate(RELEASE)
@@ -229,9 +234,7 @@ def test_who_presses_or_scrolls_before_the_panel_is_there_is_left_alone(
     late = page.add_style_tag(content=f"#{part} {{ display: none !important; }}")
     student.press("next")
     student.reads(lesson, 1)
-    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
-    button = page.locator("#lessons").bounding_box()
-    page.mouse.move(button["x"] + 10, button["y"] + 10)
+    over_the_lessons_button(page)
     if act == "press":
         page.mouse.down()
     else:
@@ -254,9 +257,7 @@ def test_a_note_that_comes_while_a_button_is_pressed_moves_nothing(
     student, lesson = Student(page), LIBRARY.shelf.find("layer", "en")
     student.open(lesson)
     student.awaits(lesson, 0)
-    page.evaluate("window.scrollTo({ top: 0, behavior: 'instant' })")
-    button = page.locator("#lessons").bounding_box()
-    page.mouse.move(button["x"] + 10, button["y"] + 10)
+    over_the_lessons_button(page)
     page.mouse.down()
     page.keyboard.press("n")
     page.wait_for_selector(f"#{lesson.written.notes[1].part}-heading[data-pointed]")

@@ -5,7 +5,7 @@ from typing import Any
 from components.widgets import chart_host, host, rail
 from components.widgets.rail import Station
 from tests.e2e import figures
-from tests.e2e.browser import Watched
+from tests.e2e.browser import DRAWN, Watched
 from tests.e2e.conftest import OpenPage
 from tests.e2e.widget_site import STEPS, press, ready, texts
 from tests.patience import eventually
@@ -59,7 +59,7 @@ def test_a_strip_stands_still_while_one_of_its_tokens_is_pressed(site, browser_p
     before = page.evaluate(top)
     press(watched, "frames")
     eventually(lambda: tokens.count() == 700 + STEPS)
-    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    page.evaluate(DRAWN)
     assert page.evaluate(top) == before
     page.mouse.up()
     eventually(lambda: page.evaluate(LAST_IN_SIGHT), "the last token in sight")
